@@ -47,7 +47,7 @@ lint-python:
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked bench-first
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -58,6 +58,8 @@ bench-dumbbell: build ## labs of many hosts against what they must reach, router
 	$(RUN) -m bench.dumbbell $(ARGS)
 bench-cc: build ## congestion control as programs against what it must reach, beside the LSST paper
 	$(RUN) -m bench.cc $(ARGS)
+bench-first: build ## the first two seconds of a connection with and without a memory of its path (ARGS="--rtt 100 --rounds 3")
+	$(RUN) -m bench.first $(ARGS)
 bench-select: build ## choice and prediction at round trips left out of synthetic sweeps
 	$(RUN) -m bench.select $(ARGS)
 bench-models: build ## throughput models beside public measurements

@@ -23,8 +23,10 @@ import msgspec
 from bench.report import Row, Target, publish
 from howdah.archive import Archive
 from howdah.archive.ingest import entry
+from howdah.archive.layout import FILE
+from howdah.archive.paths import copies
 from howdah.archive.runs import Runs
-from howdah.archive.store import FILE, Store
+from howdah.archive.store import Store
 from howdah.archive.upkeep import collect
 from howdah.profiles.profile import Profile, profiles
 from howdah.values.link import symmetric
@@ -44,6 +46,7 @@ RTTS_S = (0.0004, 0.0118, 0.0226, 0.0456, 0.0916, 0.183, 0.366)
 """The cells of the HPDC 2017 paper."""
 
 RATE_BPS = 10_000_000_000
+PATH = "lab 10 Gb/s"
 SPAN_S = 10.0
 APART = timedelta(minutes=5)
 _BATCH = 500
@@ -142,6 +145,7 @@ def measure(archive: Archive) -> dict[str, Any]:
         "profile_s": warm_s,
         "cells": sum(len(each.rtt_s) for each in profile_of_all(archive)),
         "trace_s": _median_s(lambda: archive.traces([middle])),
+        "memory_s": _median_s(lambda: copies(archive.inbox, PATH, "push")),
         "profile_starts_s": _median_s(lambda: _command(data, "profile", "--path", "nowhere")),
         "profile_whole_s": _median_s(lambda: _command(data, "profile")),
         "ls_s": _median_s(lambda: _command(data, "archive", "ls")),
@@ -173,6 +177,13 @@ def rows(measured: dict[str, Any]) -> list[Row]:
             measured["profile_starts_s"],
             "s",
             Target.at_most(0.5, "< 0.5"),
+        ),
+        Row(
+            "what a copy asks before its first byte: the memory of one path",
+            measured["memory_s"],
+            "s",
+            Target.at_most(0.002, "< 0.002"),
+            "warm, in a thread while ssh logs in",
         ),
         Row("howdah profile: all of it, with its tables", measured["profile_whole_s"], "s"),
         Row("the same runs read when one has changed", measured["first_s"], "s"),

@@ -23,6 +23,8 @@ SIZE_INCHES = (7.2, 3.0)
 
 HELD = "hold"
 """Its window is given, so its figure is another."""
+RESUMED = "resume"
+"""It is CUBIC once it has begun, so its figure shows how it begins."""
 STYLES = {
     "reno": ("0.6", "-"),
     "cubic": ("0.0", "-"),
@@ -54,7 +56,8 @@ def shown() -> dict[str, str]:
     found: dict[str, str] = {}
     for heading, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", PAGE.read_text("utf-8"), re.MULTILINE):
         for name in re.findall(r"\(figures/cc-(\w+)\.png\)", body):
-            found[name] = heading
+            if (CONTROLS / name).is_dir():
+                found[name] = heading
     return found
 
 
@@ -117,6 +120,26 @@ def hold() -> None:
     figure.savefig(FIGURES / "cc-hold.png", dpi=150)
 
 
+def resume() -> None:
+    """With and without a memory, on the path as it was and on a third of it."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=SIZE_INCHES, layout="constrained")
+    found = runs("resume")
+    for axes, name, rate_bps, title in (
+        (left, "resumed", 1e9, "1 Gb/s, as remembered"),
+        (right, "third", 0.333e9, "a third of it"),
+    ):
+        unknown = found["unknown" if axes is left else "unknown_third"]
+        axes.plot(unknown.times_s, unknown.windows, color="0.6", linewidth=1, label="without a memory")
+        axes.plot(found[name].times_s, found[name].windows, color="0.0", linewidth=1.3, label="with it")
+        axes.set(title=f"{title}, 100 ms", xlim=(0, 3), ylim=(0, 12_000))
+        axes.set_xlabel("time, s")
+        axes.set_ylabel("window, segments")
+        axes.title.set_fontsize("medium")
+        line(axes, rate_bps * 0.1 / SEGMENT_BITS, "path\nfull")
+        axes.legend(fontsize="small", loc="upper right")
+    figure.savefig(FIGURES / "cc-resume.png", dpi=150)
+
+
 def growth(titles: dict[str, str]) -> None:
     """How each comes back from one loss, as a share of the window it had."""
     figure, axes = plt.subplots(figsize=SIZE_INCHES, layout="constrained")
@@ -139,9 +162,11 @@ def draw() -> None:
     FIGURES.mkdir(exist_ok=True)
     titles = shown()
     titles.pop(HELD)
+    titles.pop(RESUMED)
     for name, title in titles.items():
         algorithm(name, title)
     hold()
+    resume()
     growth(titles)
     plt.close("all")
 

@@ -39,9 +39,12 @@ __all__ = [
     "cc_counts",
     "cc_default_target",
     "cc_detach",
+    "cc_forget",
     "cc_list",
     "cc_load",
+    "cc_memories",
     "cc_model",
+    "cc_remember",
     "cc_rules",
     "cc_set",
     "cc_shares",
@@ -201,6 +204,17 @@ class CcTrial:
 
     def end(self) -> None:
         """Takes the program out; connections keep it until they end."""
+
+# --- memories for hd_resume (crates/cc); Structs in cc/resume.py ---------------------------------
+
+def cc_remember(destination: bytes, saved: bytes) -> bytes:
+    """Memory: what is Saved, for new connections to a Destination."""
+
+def cc_forget(destination: bytes) -> bytes:
+    """Memory: the one that was there. Raises HowdahError when there is none."""
+
+def cc_memories() -> bytes:
+    """Every Memory; none where resume is not loaded."""
 
 # --- shares (crates/cc); Structs in cc/shares.py ------------------------------------------------
 

@@ -21,7 +21,7 @@ from controls import clean_kernel
 
 from howdah import lab
 from howdah._native import CC_PROGRAMS
-from howdah.cc import model, programs
+from howdah.cc import model, programs, resume
 from howdah.values.link import Change
 
 pytestmark = pytest.mark.lab
@@ -135,7 +135,13 @@ def as_modelled(judge: Callable[[Life], None], first: Life, again: Callable[[], 
         judge(again())
 
 
-def watch(name: str, rtt_ns: int, lost_ns: list[int], rest_ns: int) -> Life:
+def watch(
+    name: str,
+    rtt_ns: int,
+    lost_ns: list[int],
+    rest_ns: int,
+    prepare: Callable[[lab.Lab], None] = lambda wan: None,
+) -> Life:
     """The life of a connection that loses single segments, and that for a while after the last."""
     link = lab.symmetric(RATE_BPS, rtt_ns, queue_bytes=QUEUE_BYTES)
     drops = tuple(Change(round(BEGIN_S * 1e9) + at_ns, drop=1) for at_ns in lost_ns)
@@ -144,13 +150,14 @@ def watch(name: str, rtt_ns: int, lost_ns: list[int], rest_ns: int) -> Life:
     with lab.started(msgspec.structs.replace(link, near_to_far=there)) as wan:
         began_s = time.monotonic() - wan.stats().elapsed_ns / 1e9
         acknowledge_each_segment(wan)
+        prepare(wan)
         sink = [*probe, "sink", str(PORT), "0", "60"]
         with wan.popen(
             "far", sink, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
         ) as far:
             try:
                 assert far.stdout.readline() == "ready\n"
-                when = [str(began_s + BEGIN_S), str((lost_ns[-1] + rest_ns) / 1e9)]
+                when = [str(began_s + BEGIN_S), str((max(lost_ns, default=0) + rest_ns) / 1e9)]
                 argv = [*probe, "watch", wan.far_address, str(PORT), CONTROLS[name], *when]
                 done = wan.run("near", argv, capture_output=True, text=True, check=True, cwd=ROOT, timeout=60)
             finally:
@@ -351,3 +358,69 @@ def assert_fallen(life: Life, trace: model.Trace) -> None:
     assert live.growth_per_s == pytest.approx(wanted.growth_per_s, rel=GROWTH_WITHIN)
     assert live.begin_ns == pytest.approx(wanted.begin_ns, abs=2 * rtt_ns)
     assert live.end_ns == pytest.approx(wanted.end_ns, abs=3 * rtt_ns)
+
+
+REMEMBERED_SEGMENTS = 440
+"""The path of RATE_BPS and 110 ms holds 446."""
+
+
+def resuming(lost_ns: list[int]) -> Life:
+    """A connection with a memory of its path, on which nothing else bounds its window."""
+    rtt_ns = 110 * MS
+    saved = resume.Saved(capacity_bytes=REMEMBERED_SEGMENTS * 1448, rtt_s=rtt_ns / 1e9)
+
+    def prepare(wan: lab.Lab) -> None:
+        for host, name in (("near", "tcp_wmem"), ("far", "tcp_rmem")):
+            wide = f"net.ipv4.{name}=4096 8388608 67108864"
+            wan.run(host, ["sysctl", "-qw", wide], check=True)  # type: ignore[arg-type]
+        resume.remember(resume.Destination(wan.far_address, PORT), saved)
+
+    return watch("resume", rtt_ns, lost_ns, 8 * rtt_ns, prepare)
+
+
+def resumed(lost_ns: list[int]) -> model.Trace:
+    """What the model does with this memory and these losses."""
+    rtt_ns = 110 * MS
+    return model.run(
+        model.Experiment(
+            algorithm="resume",
+            saved_segments=REMEMBERED_SEGMENTS,
+            saved_rtt_ns=rtt_ns,
+            rtt_ns=rtt_ns,
+            rate_bps=RATE_BPS,
+            losses_ns=tuple(lost_ns),
+            span_ns=max(lost_ns, default=0) + 8 * rtt_ns,
+        )
+    )
+
+
+JUMP_LOSSES_NS = {"validated": [], "retreats": [round(1.6 * 110 * MS)]}
+"""Nothing is lost, or one segment in the middle of the jump."""
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("ending", JUMP_LOSSES_NS)
+def test_a_jump_is_that_of_its_model(ending: str) -> None:
+    lost_ns = JUMP_LOSSES_NS[ending]
+    trace = resumed(lost_ns)
+    as_modelled(lambda life: assert_jumped(life, trace), resuming(lost_ns), lambda: resuming(lost_ns))
+
+
+def assert_jumped(life: Life, trace: model.Trace) -> None:
+    windows = [(each.t_ns, each.snd_cwnd) for each in life.samples]
+    wanted = [(each.t_ns, each.cwnd_segments) for each in trace.rounds]
+    jumped_ns, jumped = next(seen for seen in windows if seen[1] > 100)
+    assert jumped == REMEMBERED_SEGMENTS // 2
+    # The first window is acknowledged after one round trip.
+    assert jumped_ns == pytest.approx(life.rtt_ns, abs=life.rtt_ns / 2)
+    last = life.samples[-1]
+    if not trace.cuts:
+        assert last.total_retrans == 0
+        # Slow start is over where the window is what is remembered, and CUBIC goes on.
+        assert last.snd_ssthresh == trace.rounds[-1].ssthresh_segments == REMEMBERED_SEGMENTS
+        assert last.snd_cwnd == pytest.approx(wanted[-1][1], rel=WINDOW_WITHIN)
+        return
+    assert last.total_retrans == len(trace.cuts) == 1
+    fallen = next(each for each in life.samples if each.snd_ssthresh < 10_000)
+    assert fallen.snd_cwnd == pytest.approx(trace.cuts[0].after_segments, rel=WINDOW_WITHIN)
+    assert last.snd_ssthresh == pytest.approx(trace.rounds[-1].ssthresh_segments, rel=WINDOW_WITHIN)

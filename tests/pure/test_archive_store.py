@@ -23,11 +23,14 @@ from howdah.archive import columns as columns_table
 from howdah.archive.columns import Column, row
 from howdah.archive.ingest import batches, entry
 from howdah.archive.ingest import record as readable
+from howdah.archive.layout import FILE
 from howdah.archive.samples import columns, unpack
-from howdah.archive.store import FILE, Selection, Store
+from howdah.archive.store import Selection, Store
 from howdah.archive.traces import Trace
 from howdah.archive.upkeep import collect, prune
 from howdah.values.link import symmetric
+from howdah.values.listened import HeardThen, Listened
+from howdah.values.memory import Carried
 from howdah.values.outcome import Change, Sample
 from howdah.values.record import Record, Swept, dumps
 
@@ -437,7 +440,14 @@ def test_a_new_column_is_filled_from_the_records(tmp_path: Path, monkeypatch: py
 
 def test_every_column_is_found_in_a_whole_record() -> None:
     link = symmetric(10**9, 10**8)
-    made = run(0, buffer_bytes=4096, link=link, sweep=Swept(id="a 1", name="a", cell="", repeat=0))
+    heard = HeardThen(t_s=1.0, background="1 bbr", probability=0.9)
+    made = msgspec.structs.replace(
+        run(0, buffer_bytes=4096, link=link, sweep=Swept(id="a 1", name="a", cell="", repeat=0)),
+        address="192.0.2.7",
+        near_host="dtn1",
+        carried=Carried(rate_bps=1e9, held_by="path"),
+        listened=Listened(by="icmp", fairness=0.5, heard=[heard]),
+    )
     assert {name for name, value in row(made).items() if value is None} == set()
 
 

@@ -39,7 +39,9 @@ RULE = Rule(
 
 
 def printed(*shares: Share) -> str:
-    status = KernelStatus(programs=[], default_target=None, rules=[RULE], shares=list(shares), connections=[])
+    status = KernelStatus(
+        programs=[], default_target=None, rules=[RULE], shares=list(shares), memories=[], connections=[]
+    )
     console = Console(file=io.StringIO(), width=200)
     for part in report.status(status):
         console.print(part)

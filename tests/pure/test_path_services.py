@@ -6,12 +6,14 @@ import sys
 from importlib import import_module
 from typing import get_args
 
+import msgspec
 import pytest
 from samples import run as ran
 
 from howdah import HowdahError
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello, Progress, Steering
+from howdah.steering import sources
 from howdah.transfer import guaranteed
 from howdah.transfer.request import FAIRNESS, Request
 from howdah.transfer.service import Service, Underway, service
@@ -95,6 +97,43 @@ def test_a_copy_listens_where_its_plan_is_for_a_shared_path(plan: Plan) -> None:
         pilot = made.pilot(UNDERWAY._replace(plan=plan), otherwise)
         assert (pilot is otherwise) == (plan.path != "shared")
         assert (made.record(ran()).listened is None) == (plan.path != "shared")
+
+
+class Echo:
+    """Round trips that were measured while ssh connected, given once."""
+
+    by: sources.By = "icmp"
+    step_s = 0.01
+    begun_s = 0.0
+
+    def __init__(self, rtts_s: list[float]) -> None:
+        self.left = [sources.RttSample(-1.0 + 0.01 * at, rtt_s) for at, rtt_s in enumerate(rtts_s)]
+
+    def take(self, now_s: float, rtt_s: float | None) -> list[sources.RttSample]:
+        given, self.left = self.left, []
+        return given
+
+    def why_silent(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        self.left = []
+
+
+@pytest.mark.parametrize(("queue_s", "there"), [(0.0, False), (0.03, True)])
+def test_round_trips_while_ssh_connects_say_who_is_there_and_are_not_lost(
+    monkeypatch: pytest.MonkeyPatch, queue_s: float, there: bool
+) -> None:
+    source = Echo([0.02 + queue_s * (at % 7) / 7 for at in range(40)])
+    monkeypatch.setattr(sources, "best_source", lambda names: (source, None))
+    with service(request("shared", fairness=FAIRNESS)) as made:
+        assert not made.others_present(PATH), "nothing was measured yet"
+        made.prepare("192.0.2.7")
+        assert made.others_present(PATH) is there
+        assert made.others_present(PATH) is there, "what was taken is kept"
+        # The pilot has them too: beside others it begins with few streams.
+        steering = made.pilot(UNDERWAY, otherwise)(msgspec.structs.replace(NOW, phase="connecting"))
+        assert (steering is not None) is there
 
 
 class Having(contextlib.AbstractContextManager["Having"]):

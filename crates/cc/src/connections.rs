@@ -10,7 +10,7 @@ use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, Object};
 use serde::Serialize;
 
 use crate::{
-    Error, Namespace, Store, Target,
+    Error, Namespace, Resumed, Store, Target,
     layout::{
         self, ORDER_FORGET, ORDER_MOVE, ORDER_PENDING, ORDER_REMEMBER, ORDER_TARGET, Order, Plain,
     },
@@ -43,6 +43,8 @@ pub struct Connection {
     pub rule: Option<(u32, String)>,
     /// The state of `hd_hold`, where that is its control.
     pub hold: Option<Hold>,
+    /// What came of it under `hd_resume`, also where another control goes on since; absent where that never had it.
+    pub resume: Option<Resumed>,
     /// Ids of the cgroups it belongs to, from the root down.
     #[serde(skip)]
     pub(crate) cgroups: Vec<u64>,
@@ -237,6 +239,7 @@ fn describe(found: &layout::Connection, namespace: u64, hold: &str) -> Connectio
             falls: flow.falls,
             returns: flow.returns,
         }),
+        resume: flow.and_then(|flow| Resumed::of(&flow.resumed)),
         control,
         cgroups: found.cgroups.into_iter().take_while(|&id| id > 0).collect(),
     }

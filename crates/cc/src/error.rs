@@ -151,6 +151,12 @@ pub enum Error {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// The memory cannot be.
+    #[error("{why}")]
+    Memory {
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The rule cannot be.
     #[error("{why}")]
     Rule {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// The version of all layouts here and of the programs' parameters. A loaded program of another version
 /// is not touched.
-pub(crate) const ABI: u32 = 3;
+pub(crate) const ABI: u32 = 4;
 
 pub(crate) const RULES_MAX: u32 = 2048;
 pub(crate) const RANGES_MAX: usize = 32;
@@ -14,6 +14,7 @@ pub(crate) const CGROUPS_MAX: usize = 32;
 pub(crate) const CGROUP_PATH_MAX: usize = 256;
 pub(crate) const SHARES_MAX: u32 = 4096;
 pub(crate) const SHARE_NAME_MAX: usize = 64;
+pub(crate) const MEMORIES_MAX: u32 = 4096;
 
 pub(crate) const ORDER_MOVE: u32 = 1;
 pub(crate) const ORDER_TARGET: u32 = 2;
@@ -81,6 +82,19 @@ pub(crate) struct Flow {
     pub rule: u32,
     pub unused: u32,
     pub before: Name,
+    pub resumed: Resumed,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Resumed {
+    pub memory_ns: u64,
+    pub jumped_bytes: u64,
+    pub validated_bytes: u64,
+    pub phase: u32,
+    pub why: u32,
+    pub retreats: u32,
+    pub rtt_us: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +135,38 @@ pub(crate) struct Prefix {
     pub cgroup: u64,
     pub family: u32,
     pub address: [u8; 16],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, packed(4))]
+pub(crate) struct Destination {
+    pub bits: u32,
+    pub namespace: u64,
+    pub port: u64,
+    pub family: u64,
+    pub address: [u8; 16],
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Memory {
+    pub set_ns: u64,
+    pub until_ns: u64,
+    pub saved_bytes: u64,
+    pub saved_rtt_us: u64,
+    pub namespace: u64,
+    pub then: Name,
+    pub destination: Destination,
+    pub streams: u32,
+    pub part: u32,
+    pub connections: u32,
+    pub jumps: u32,
+    pub validated: u32,
+    pub retreats: u32,
+    pub other_paths: u32,
+    pub parts: u64,
+    pub jumped_bytes: u64,
+    pub validated_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -217,6 +263,10 @@ unsafe impl Plain for Prefix {}
 // SAFETY: as above.
 unsafe impl Plain for Ranges {}
 // SAFETY: as above.
+unsafe impl Plain for Destination {}
+// SAFETY: as above.
+unsafe impl Plain for Memory {}
+// SAFETY: as above.
 unsafe impl Plain for Rule {}
 // SAFETY: as above.
 unsafe impl Plain for Share {}
@@ -227,10 +277,12 @@ unsafe impl Plain for About {}
 
 const _: () = {
     assert!(mem::size_of::<Target>() == 16);
-    assert!(mem::size_of::<Flow>() == 80);
-    assert!(mem::size_of::<Connection>() == 160 + 8 * CGROUPS_MAX);
+    assert!(mem::size_of::<Flow>() == 120);
+    assert!(mem::size_of::<Connection>() == 200 + 8 * CGROUPS_MAX);
     assert!(mem::size_of::<Order>() == 64);
     assert!(mem::size_of::<Prefix>() == 40);
+    assert!(mem::size_of::<Destination>() == 44);
+    assert!(mem::size_of::<Memory>() == 152);
     assert!(mem::size_of::<Ranges>() == 4 + 8 * RANGES_MAX);
     assert!(mem::size_of::<Rule>() == 104 + CGROUP_PATH_MAX);
     assert!(mem::size_of::<Share>() == 160);

@@ -4,6 +4,7 @@
 //!   reference model, which has the parameters with default, range and unit.
 //! - [`Store`] loads them so that they outlive the process, swaps them under live connections, unloads them,
 //!   sets what `hd_hold` holds, and attaches controls to other programs' connections.
+//! - [`Memory`] is what transfers to a destination carried before, with which `hd_resume` begins new connections there.
 //! - [`Shares`] are rates that connections hold together for the time of a lease.
 //! - [`Trial`] registers one for as long as it lives.
 
@@ -19,6 +20,7 @@ mod loader;
 mod lock;
 mod log;
 mod manage;
+mod memories;
 mod mounts;
 mod namespaces;
 mod network;
@@ -36,6 +38,7 @@ pub use error::Error;
 pub use kernel::check as check_kernel;
 pub use layout::Target;
 pub use manage::{Listed, Loaded, Loading, Unloading};
+pub use memories::{Destination, Memory, Resumed, Saved};
 pub use namespaces::Namespace;
 pub use network::{Network, Ports};
 pub use pins::Store;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    ErrorKind, Link, MapCore as _, MapMut, MapType, Object, ObjectBuilder, OpenMapMut,
+    ErrorKind, Link, MapCore as _, MapHandle, MapMut, MapType, Object, ObjectBuilder, OpenMapMut,
 };
 
 use crate::{Error, Program, Store, kernel, layout, log::LogCapture};
@@ -43,7 +43,7 @@ impl Candidate {
                 PARAMETERS => map.set_initial_value(&parameters)?,
                 "flows" if pinned => map.set_pin_path(store.flows())?,
                 // The rest is the program's own and goes on under the next one.
-                "default_target" | "shares" | "uses" if pinned => {
+                "default_target" | "memories" | "shares" | "uses" if pinned => {
                     map.set_pin_path(store.folder(&name).join(map_name))?;
                 }
                 _ => {}
@@ -99,6 +99,16 @@ impl Candidate {
                     .map_err(|error| system("ask for a program's number", &error))
             })
             .collect()
+    }
+
+    /// A map of the program.
+    pub(crate) fn map(&self, name: &str) -> Result<MapHandle, Error> {
+        let missing = || Error::System {
+            what: format!("find the map {name} of {}", self.name),
+            source: io::ErrorKind::NotFound.into(),
+        };
+        let map = self.object.maps().find(|map| map.name() == name);
+        MapHandle::try_from(&map.ok_or_else(missing)?).map_err(|error| system("open a map", &error))
     }
 
     fn control(&mut self) -> MapMut<'_> {

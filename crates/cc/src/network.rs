@@ -9,6 +9,8 @@ use crate::{Error, layout};
 /// Namespace and cgroup, which each key of a prefix begins with.
 const BITS_BEFORE: u32 = 64 + 64;
 const BITS_OF_FAMILY: u32 = 32;
+/// Namespace, port and family, which each key of a destination begins with.
+const BITS_BEFORE_ADDRESS: u32 = 64 + 64 + 64;
 
 /// All addresses with the same first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,23 +49,36 @@ impl Network {
     /// The key in the kernel's map, for the network namespace of this cookie and the cgroup of this id; 0
     /// stands for every one.
     pub(crate) fn key(&self, namespace: u64, cgroup: u64) -> layout::Prefix {
-        let mut address = [0; 16];
-        let family = match self.address {
-            IpAddr::V4(v4) => {
-                address[..4].copy_from_slice(&v4.octets());
-                4
-            }
-            IpAddr::V6(v6) => {
-                address = v6.octets();
-                6
-            }
-        };
+        let (family, address) = self.in_key();
         layout::Prefix {
             bits: BITS_BEFORE + BITS_OF_FAMILY + u32::from(self.bits),
             namespace,
             cgroup,
             family,
             address,
+        }
+    }
+
+    /// The key in the map of memories, as [`Self::key`], with a port of one end, of which 0 stands for every one.
+    pub(crate) fn destination(&self, namespace: u64, port: u16) -> layout::Destination {
+        let (family, address) = self.in_key();
+        layout::Destination {
+            bits: BITS_BEFORE_ADDRESS + u32::from(self.bits),
+            namespace,
+            port: port.into(),
+            family: family.into(),
+            address,
+        }
+    }
+
+    fn in_key(&self) -> (u32, [u8; 16]) {
+        let mut address = [0; 16];
+        match self.address {
+            IpAddr::V4(v4) => {
+                address[..4].copy_from_slice(&v4.octets());
+                (4, address)
+            }
+            IpAddr::V6(v6) => (6, v6.octets()),
         }
     }
 
@@ -81,15 +96,21 @@ impl Network {
     /// The prefix that a key is for; absent when it is for all addresses.
     pub(crate) fn of_key(key: &layout::Prefix) -> Option<Self> {
         let bits = key.bits.checked_sub(BITS_BEFORE + BITS_OF_FAMILY)?;
-        let family = if key.family == 4 {
-            libc::AF_INET
-        } else {
-            libc::AF_INET6
-        };
-        Some(Self {
-            address: layout::address(family as u32, &key.address),
-            bits: bits as u8,
-        })
+        Some(Self::of(key.family == 4, &key.address, bits as u8))
+    }
+
+    /// The prefix that a key in the map of memories is for.
+    pub(crate) fn of_destination(key: &layout::Destination) -> Self {
+        let bits = key.bits.saturating_sub(BITS_BEFORE_ADDRESS);
+        Self::of(key.family == 4, &key.address, bits as u8)
+    }
+
+    fn of(is_v4: bool, address: &[u8; 16], bits: u8) -> Self {
+        let family = if is_v4 { libc::AF_INET } else { libc::AF_INET6 };
+        Self {
+            address: layout::address(family as u32, address),
+            bits,
+        }
     }
 }
 

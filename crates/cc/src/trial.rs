@@ -2,7 +2,9 @@
 
 use libbpf_rs::Link;
 
-use crate::{Error, Program, Store, kernel, loader::Candidate};
+use crate::{
+    Destination, Error, Memory, Program, Saved, Store, kernel, loader::Candidate, memories,
+};
 
 /// A program that sockets may choose while this lives.
 pub struct Trial {
@@ -28,6 +30,11 @@ impl Trial {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Has connections to `destination` begin with what is `saved`, where the program is `hd_resume`.
+    pub fn remember(&self, destination: &Destination, saved: &Saved) -> Result<Memory, Error> {
+        memories::keep(&self.candidate.map("memories")?, destination, saved)
     }
 
     /// The kernel's numbers of the callbacks, with their names.

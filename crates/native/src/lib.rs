@@ -5,6 +5,7 @@ use pyo3::types::PyTuple;
 
 mod cc;
 mod cc_model;
+mod cc_resume;
 mod cc_shares;
 mod digest;
 mod emulator;
@@ -52,6 +53,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::cc_model::cc_model;
+    #[pymodule_export]
+    use super::cc_resume::{cc_forget, cc_memories, cc_remember};
     #[pymodule_export]
     use super::cc_shares::CcShares;
     #[pymodule_export]

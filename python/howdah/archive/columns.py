@@ -8,7 +8,6 @@ several round-trip times lie on one path. Where the queues of a sweep follow the
 path. A dumbbell's link is a path of its own, because others may have been on it.
 """
 
-from hashlib import blake2s
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +17,9 @@ from howdah.values.link import ETHERNET_FRAME_OVERHEAD_BYTES, Burst, Direction, 
 from howdah.values.record import Record
 
 Value = str | int | float | bool | None
+
+AMONG = ", shared by "
+"""What follows the name of a path in a lab that others may have been on."""
 
 
 class _Place(NamedTuple):
@@ -43,6 +45,10 @@ class _Run:
         self.changed = self.outcome is not None and self.outcome.changed
         self.through_ssh = self.outcome is not None and self.outcome.through_ssh is not None
         self.limited = record.limited is not None
+        self.failed = record.error is not None
+        held_by = record.carried.held_by if record.carried else None
+        self.carried_by_path = None if held_by is None else held_by == "path"
+        self.others = record.listened.others if record.listened else None
 
 
 class Column(NamedTuple):
@@ -86,6 +92,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("changed", bool, "changed", required=True),
     Column("through_ssh", bool, "through_ssh", required=True),
     Column("limited", bool, "limited", required=True),
+    Column("direction", str, "outcome.direction"),
+    Column("failed", bool, "failed", required=True),
+    Column("carried_bps", float, "record.carried.rate_bps"),
+    Column("carried_by_path", bool, "carried_by_path"),
+    Column("others", bool, "others"),
+    Column("address", str, "record.address"),
+    Column("near_host", str, "record.near_host"),
 )
 """Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
 
@@ -119,11 +132,18 @@ def link_in_words(link: LinkSpec) -> str:
     return f"lab {', '.join(words)}"
 
 
+def path_of(host: str | None, origin: str | None = None, link: LinkSpec | None = None) -> str | None:
+    """The name of a path that is no sweep's and no dumbbell's, before the first byte."""
+    if link is not None:
+        return link_in_words(link)
+    return host if origin is None else f"{origin} to {host}"
+
+
 def _place(record: Record) -> _Place:
     kept = record.environment.link
     if kept is None:
-        host = record.host if record.origin is None else f"{record.origin} to {record.host}"
-        return _Place(host, _measured_rtt_s(record), False, None, None)
+        path = path_of(record.host, record.origin)
+        return _Place(path, _measured_rtt_s(record), False, None, None)
     try:
         link = msgspec.convert(kept, LinkSpec)
     except msgspec.ValidationError:
@@ -132,7 +152,7 @@ def _place(record: Record) -> _Place:
     pulled = record.outcome is not None and record.outcome.direction == "pull"
     data = ways[1] if pulled else ways[0]
     return _Place(
-        path=(record.sweep and record.sweep.path) or link_in_words(link) + _among(record),
+        path=(record.sweep and record.sweep.path) or f"{path_of(None, link=link)}{_among(record)}",
         rtt_s=sum(way.delay_ns for way in ways) / 1e9,
         rtt_emulated=True,
         capacity_bps=data.rate_bps,
@@ -143,7 +163,7 @@ def _place(record: Record) -> _Place:
 def _among(record: Record) -> str:
     """The number of hosts that share the link: only a dumbbell has cables."""
     cables = record.link_stats and record.link_stats.get("cables")
-    return f", shared by {len(cables)} hosts" if cables else ""
+    return f"{AMONG}{len(cables)} hosts" if cables else ""
 
 
 def _measured_rtt_s(record: Record) -> float | None:
@@ -174,6 +194,8 @@ def _direction_in_words(direction: Direction) -> str:
     if direction.jitter_ns:
         words.append(f"jitter {direction.jitter_ns / 1e6:g} ms")
     if direction.changes:
+        from hashlib import blake2s  # noqa: PLC0415, few labs have any
+
         schedule = msgspec.json.encode(direction.changes)
         words.append(f"changes {blake2s(schedule, digest_size=3).hexdigest()}")
     return ", ".join(words)

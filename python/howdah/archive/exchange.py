@@ -19,8 +19,9 @@ from howdah.archive import parquet
 from howdah.archive.columns import COLUMNS, NAMES
 from howdah.archive.inbox import Inbox
 from howdah.archive.ingest import batches, entry, ingest, kept_apart
+from howdah.archive.layout import FILE
 from howdah.archive.samples import pack, unpack
-from howdah.archive.store import FILE, Entry, Selection, Store
+from howdah.archive.store import Entry, Selection, Store
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):

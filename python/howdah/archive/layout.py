@@ -1,7 +1,7 @@
 """The layout of ``runs.sqlite`` and how an older one is brought to it; docs/archive.md describes the tables.
 
 ``PRAGMA user_version`` numbers it: a thousand for each step of the tables, one for each column of runs.
-Layouts 1 and 2 kept traces as Parquet beside the database.
+Layouts 1 and 2 kept traces as Parquet beside the database; before 4000 no index led from a path to its runs.
 """
 
 import sqlite3
@@ -14,10 +14,17 @@ from howdah.archive.columns import COLUMNS, NAMES, row
 from howdah.archive.samples import pack
 from howdah.values.record import loads
 
-LAYOUT = 3000 + len(COLUMNS)
+FILE = "runs.sqlite"
+
+LAYOUT = 4000 + len(COLUMNS)
 _BESIDE_PARQUET = 2
+_INDEXED = 4000
 _BATCH = 500
 
+_INDEX = (
+    "CREATE INDEX runs_by_path ON runs (path, direction, id) "
+    "WHERE kind = 'transfer' AND sweep IS NULL AND rate_bps IS NOT NULL"
+)
 _TABLES = (
     f"CREATE TABLE runs ({', '.join(each.sql for each in COLUMNS)}, samples INTEGER NOT NULL, "
     "PRIMARY KEY (id)) STRICT, WITHOUT ROWID",
@@ -49,6 +56,8 @@ def prepare(database: sqlite3.Connection, file: Path) -> None:
         elif layout <= _BESIDE_PARQUET:
             parquet = _from_parquet(database, file.parent / "traces")
         _add_columns(database)
+        if layout < _INDEXED:
+            database.execute(_INDEX)
         database.execute(f"PRAGMA user_version = {LAYOUT}")
         database.execute("COMMIT")
     except BaseException:

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, Self
 
 from howdah import HowdahError, private
 from howdah.archive.columns import NAMES, Value
-from howdah.archive.layout import prepare
+from howdah.archive.layout import FILE, prepare
 
-FILE = "runs.sqlite"
 _WAIT_S = 60
 """The wait for another process that writes. It locks the database for one batch, some seconds at most."""
 _PAGE = 500

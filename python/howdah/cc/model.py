@@ -18,6 +18,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     window_segments: int | None = None
     """The window that ``hold`` keeps, in segments. Only ``hold`` takes this or ``hold_bps``."""
     hold_bps: int | None = None
+    saved_segments: int | None = None
+    """What earlier connections had in flight. Only ``resume`` takes this, with ``saved_rtt_ns``."""
+    saved_rtt_ns: int | None = None
     rtt_ns: int
     rate_bps: int | None = None
     """The rate of the link on the wire; null: unlimited."""

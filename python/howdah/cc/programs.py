@@ -10,8 +10,9 @@ from typing import Literal
 import msgspec
 
 from howdah import _native
-from howdah.cc import shares
+from howdah.cc import resume, shares
 from howdah.cc.places import Place
+from howdah.cc.resume import Memory, ResumeStatus
 from howdah.cc.shares import Share
 from howdah.values.record import HostLimits
 
@@ -153,6 +154,7 @@ class TcpConnection(msgspec.Struct, frozen=True):
     rule: tuple[int, str] | None
     """The rule that chose its control, from 1, and the control before."""
     hold: HoldStatus | None
+    resume: ResumeStatus | None = None
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -206,8 +208,9 @@ class KernelStatus(msgspec.Struct, frozen=True):
     default_target: HoldTarget | None
     rules: list[Rule]
     shares: list[Share]
+    memories: list[Memory]
     connections: list[TcpConnection]
-    """Connections that use a program of howdah, or that a rule chose for."""
+    """Connections that use a program of howdah, or that a rule chose for, or that resume has had."""
 
 
 def controls() -> list[CongestionControl]:
@@ -285,7 +288,12 @@ def status() -> KernelStatus:
         default_target=default_target(),
         rules=rules(),
         shares=shares.everyones(),
-        connections=[each for each in connections if each.control in ours or each.rule is not None],
+        memories=resume.memories(),
+        connections=[
+            each
+            for each in connections
+            if each.control in ours or each.rule is not None or each.resume is not None
+        ],
     )
 
 

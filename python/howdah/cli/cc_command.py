@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from howdah import document
-from howdah._native import HowdahError, parse_rate
+from howdah._native import HowdahError, parse_duration, parse_fraction, parse_rate
 from howdah.cli.shown import print_parts
 from howdah.library import congestion
 from howdah.words import cc as report
@@ -26,6 +26,12 @@ def load(*, name: str, parameters: list[str] | None, json: bool, verbose: bool) 
     """Loads a program and says so. Raises HowdahError."""
     settings = dict(_pair(text) for text in parameters or ())
     _tell(lambda: congestion.load(name, settings), report.loading, json, verbose)
+    if name.removeprefix("hd_") != "resume":
+        return
+    told = congestion.remember_paths()
+    if not json:
+        for line in report.remembering(told):
+            print(line)
 
 
 def unload(*, name: str, json: bool, verbose: bool) -> None:
@@ -40,17 +46,64 @@ def set_target(
     window: int | None,
     none: bool,
     flow: str | None,
+    to: str | None,
+    port: int | None,
+    namespace: int | None,
+    rtt: str | None,
+    streams: int | None,
+    jump_part: str | None,
+    valid: str | None,
+    then: str | None,
     json: bool,
     verbose: bool,
 ) -> None:
-    """Sets what ``hold`` holds and says so. Raises HowdahError."""
+    """Sets what ``hold`` holds or what ``resume`` knows, and says so. Raises HowdahError."""
     rate_bps = _rate(rate)
+    path = {"--rtt": rtt, "--streams": streams, "--jump-part": jump_part, "--for": valid, "--then": then}
+    where = {"--to": to, "--port": port, "--namespace": namespace}
+    if name.removeprefix("hd_") != "resume":
+        _refuse(name, {**where, **path})
+        _tell(
+            lambda: congestion.set_target(
+                name, rate_bps=rate_bps, window_packets=window, none=none, flow=flow
+            ),
+            report.targeted,
+            json,
+            verbose,
+        )
+        return
+    _refuse(name, {"--window": window, "--flow": flow})
+    if to is None:
+        raise HowdahError("say of which destination: --to 10.9.0.0/16")
+    if none:
+        _refuse("resume with --none", {"--rate": rate, **path})
+        _tell(lambda: congestion.forget(to, port=port, namespace=namespace), report.forgotten, json, verbose)
+        return
+    if rate_bps is None or rtt is None:
+        raise HowdahError("give what the path carried: --rate RATE and --rtt TIME, or --none")
+    rtt_s = parse_duration(rtt) / 1e9
     _tell(
-        lambda: congestion.set_target(name, rate_bps=rate_bps, window_packets=window, none=none, flow=flow),
-        report.targeted,
+        lambda: congestion.remember(
+            to,
+            port=port,
+            namespace=namespace,
+            rate_bps=rate_bps,
+            rtt_s=rtt_s,
+            streams=1 if streams is None else streams,
+            jump_part=None if jump_part is None else parse_fraction(jump_part),
+            valid_s=3600.0 if valid is None else parse_duration(valid) / 1e9,
+            then=then or "cubic",
+        ),
+        report.remembered,
         json,
         verbose,
     )
+
+
+def _refuse(name: str, given: dict[str, str | int | None]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise HowdahError(f"{name} takes no {option}; see: howdah cc set --help")
 
 
 def status(*, json: bool, verbose: bool) -> None:

@@ -33,7 +33,8 @@ _LOAD = Command(
     "load",
     "Load a program into the kernel, until it is unloaded or the host restarts. Needs root.",
     text="A program that is already loaded is replaced in place. Its connections go on under the new one. "
-    "Parameters that you do not give then stay as they are.",
+    "Parameters that you do not give then stay as they are. resume is told what your archive remembers of "
+    "each destination (howdah archive paths).",
     run="cc_command.load",
     rows={
         "Which program": [
@@ -44,6 +45,7 @@ _LOAD = Command(
     },
     examples="""\
 howdah cc load scalable
+howdah cc load resume
 howdah cc load hold --set guard_loss=5% --set headroom=2%""",
     notes="Parameters with their defaults and ranges: howdah cc list --json, or docs/cc.md.",
 )
@@ -60,28 +62,46 @@ _UNLOAD = Command(
 
 _SET = Command(
     "set",
-    "Set the target of hold, for all connections or for those of --flow. Needs root.",
-    text="Open connections follow with their next ACKs.",
+    "Set what hold holds, or what resume knows of a destination. Needs root.",
+    text="hold: open connections follow with their next ACKs. resume: new connections begin with what "
+    "earlier ones carried. All streams that share it jump together, to half of it.",
     run="cc_command.set_target",
     rows={
-        "What is held": [
-            Argument("hold", "The program to tune.", key="name"),
-            _RATE,
+        "What is set": [
+            Argument("NAME", "The program to tune: hold or resume.", key="name"),
+            Option(
+                "--rate RATE",
+                "The rate of each connection on the wire (hold), or of payload in all (resume).",
+            ),
             _WINDOW,
-            Option("--none", "No target: hold is then an ordinary control."),
+            Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),
         ],
-        "Which connections": [
+        "hold: which connections": [
             Option(
                 "--flow [LOCAL-]REMOTE",
                 "Only these connections, as 10.9.0.2:5201 or 10.9.0.1:40000-10.9.0.2:5201.",
             )
+        ],
+        "resume: the destination and its path": [
+            Option("--to PREFIX", "Connections to this address, or to addresses in this prefix."),
+            Option("--port PORT", "Connections with this port at either end. Default: all.", kind=int),
+            Option("--namespace INODE", "Connections in this network namespace.", kind=int),
+            Option("--rtt TIME", "The round-trip time without a queue, as 100ms."),
+            Option("--streams N", "How many streams share the jump. Default: 1.", kind=int),
+            Option(
+                "--jump-part PART", "How much of it they jump to, as 50%. Default: as the parameter says."
+            ),
+            Option("--for TIME", "How long this is believed, as 1h. Default: 1h.", key="valid"),
+            Option("--then CC", "The congestion control that goes on. Default: cubic."),
         ],
         "Output": [_JSON, _VERBOSE],
     },
     examples="""\
 howdah cc set hold --rate 400Mbit
 howdah cc set hold --window 738 --flow 10.9.0.2:5201
-howdah cc set hold --none""",
+howdah cc set hold --none
+howdah cc set resume --to 10.9.0.0/16 --rate 1Gbit --rtt 100ms
+howdah cc set resume --to 10.9.0.0/16 --none""",
 )
 
 _STATUS = Command(

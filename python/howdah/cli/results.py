@@ -38,6 +38,15 @@ _SHOW = Command(
     },
 )
 
+_PATHS = Command(
+    "paths",
+    "List what is remembered of each path: what copies there carried, when, and how many they were.",
+    text="A path is a far host and a direction, at the round trip of its newest copy.",
+    run="results_command.paths",
+    rows={"Output": [as_json("Print the memory of each path as a JSON array.")]},
+    notes="docs/memory.md explains what counts, and what copies use it for.",
+)
+
 _PRUNE = Command(
     "prune",
     "Remove old records and their digests.",
@@ -95,7 +104,11 @@ _MERGE = Command(
 _ARCHIVE = Command(
     "archive",
     "List, show, prune, export and import the records of all runs.",
-    commands={"Look": [_LS, _SHOW], "Keep it small": [_PRUNE, _GC], "Share it": [_EXPORT, _IMPORT, _MERGE]},
+    commands={
+        "Look": [_LS, _SHOW, _PATHS],
+        "Keep it small": [_PRUNE, _GC],
+        "Share it": [_EXPORT, _IMPORT, _MERGE],
+    },
 )
 
 _CELLS: tuple[Row, ...] = (

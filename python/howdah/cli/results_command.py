@@ -45,6 +45,21 @@ def show(*, name: str, json: bool) -> None:
         print(details(record, here.root))
 
 
+def paths(*, json: bool) -> None:
+    """Prints what is remembered of each path. Raises HowdahError."""
+    found = archive.paths()
+    if json:
+        document.show(found)
+        return
+    if not found:
+        print("nothing is remembered yet; each copy of some seconds leaves it: howdah cp SRC... DST")
+        return
+    from howdah.cli.shown import print_parts  # noqa: PLC0415
+    from howdah.words.paths import table  # noqa: PLC0415
+
+    print_parts(table(found))
+
+
 def prune(*, older_than: str | None, keep: int | None, dry_run: bool, json: bool) -> None:
     """Removes records and says which. Raises HowdahError."""
     pruned = archive.prune(older_than_s=_seconds(older_than), keep=keep, dry_run=dry_run)

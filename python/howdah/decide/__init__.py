@@ -7,6 +7,7 @@ Only the one that decides is loaded: a copy on a shared path must not wait for n
 from collections.abc import Callable
 from importlib import import_module
 
+from howdah.decide.memory import remembering
 from howdah.values.path import Path, Share
 from howdah.values.plan import Plan
 
@@ -16,4 +17,4 @@ __all__ = ["Path", "Share", "decide"]
 def decide(path: Path) -> Plan:
     """The plan for this path, by the decider of its kind. Raises HowdahError where there can be none."""
     decider: Callable[[Path], Plan] = import_module(f"howdah.decide.{path.kind}").decide
-    return decider(path)
+    return remembering(decider(path), path)

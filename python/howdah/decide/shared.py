@@ -104,13 +104,18 @@ def _why(path: Path, rtt_s: float, choice: StreamCount, control: str | None, con
         f"{choice.streams} streams: slow start then needs {ramp_s} to reach 10 Gb/s, "
         f"one stream {format_duration(ramp_round_trips(1, rtt_s) * rtt_s)}.",
         _buffers_in_words(choice, limit_bps),
-        "The capacity and the competing traffic are not known, so no rate is predicted.",
+        f"{_unknown(path)} not known, so no rate is predicted.",
     ]
     return Why(
         summary=[sentence[:1].upper() + sentence[1:] for sentence in summary],
         evidence=_evidence(path, rtt_s, limit_bps),
         alternatives=_alternatives(path, rtt_s, choice, control),
     )
+
+
+def _unknown(path: Path) -> str:
+    remembered = path.memory is not None and path.memory.same_route
+    return "The competing traffic is" if remembered else "The capacity and the competing traffic are"
 
 
 def _buffers_in_words(choice: StreamCount, limit_bps: float) -> str:

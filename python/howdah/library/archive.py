@@ -8,12 +8,14 @@ from typing import get_args, get_type_hints
 from howdah import HowdahError
 from howdah.archive import Archive, Unreadable, exchange, upkeep
 from howdah.archive.exchange import Exported, Received
+from howdah.archive.paths import remembered
 from howdah.archive.store import Selection
 from howdah.archive.upkeep import Collected, Pruned
 from howdah.library.ended import Name
+from howdah.values.memory import PathMemory
 from howdah.values.record import Record, id_time
 
-__all__ = ["Received", "collect", "export", "import_", "merge", "prune", "records"]
+__all__ = ["Received", "collect", "export", "import_", "merge", "paths", "prune", "records"]
 
 
 def records(
@@ -31,6 +33,15 @@ def records(
     >>> copies = [each for each in archive.records(kind="transfer", newer_than_s=86400)]
     """
     return (archive or Archive()).newest(_selection(kind, sweep, newer_than_s))
+
+
+def paths(archive: Archive | None = None) -> list[PathMemory]:
+    """What is remembered of each path: what copies there carried, when, and how many they were.
+
+    >>> from howdah.library import archive
+    >>> rates = {(each.path, each.direction): each.rate_mid_bps for each in archive.paths()}
+    """
+    return remembered((archive or Archive()).inbox)
 
 
 def prune(

@@ -3,13 +3,26 @@
 from collections.abc import Mapping
 
 from howdah import HowdahError
-from howdah.cc import programs
+from howdah.archive import Archive
+from howdah.cc import programs, resume
 from howdah.cc.choose import choose
 from howdah.cc.places import ALL_PORTS, Place
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
+from howdah.cc.resume import Destination, Memory, Saved
 from howdah.values.record import HostLimits
 
-__all__ = ["attach", "controls", "detach", "load", "set_target", "status", "unload"]
+__all__ = [
+    "attach",
+    "controls",
+    "detach",
+    "forget",
+    "load",
+    "remember",
+    "remember_paths",
+    "set_target",
+    "status",
+    "unload",
+]
 
 
 def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
@@ -19,6 +32,20 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     parameter that there is not, without root, and where the kernel refuses; what it said is a note then.
     """
     return programs.load(name, list((parameters or {}).items()))
+
+
+def remember_paths(archive: Archive | None = None) -> dict[str, Memory]:
+    """Tells the loaded ``resume`` what the archive remembers of each path; what it knows then, by path.
+
+    It is for all programs, and counts anew. Raises HowdahError without root, and where ``resume`` is not
+    loaded.
+    """
+    # Only this call needs the archive's database.
+    from howdah.decide.destinations import destinations  # noqa: PLC0415
+    from howdah.library.archive import paths  # noqa: PLC0415
+
+    found = destinations(paths(archive), HostLimits.here().congestion_control_default)
+    return {each.path: resume.remember(each.destination, each.saved) for each in found}
 
 
 def set_target(
@@ -41,6 +68,50 @@ def set_target(
     if [rate_bps is not None, window_packets is not None, none].count(True) != 1:
         raise HowdahError("give what to hold: one of --rate RATE, --window PACKETS and --none")
     return programs.set_target(rate_bps, window_packets, flow)
+
+
+def remember(
+    to: str,
+    *,
+    rate_bps: int,
+    rtt_s: float,
+    port: int | None = None,
+    namespace: int | None = None,
+    streams: int = 1,
+    jump_part: float | None = None,
+    valid_s: float = 3600.0,
+    then: str = "cubic",
+) -> Memory:
+    """Begins new connections under ``resume`` with what the path carried before (RFC 9959).
+
+    Args:
+        to: the address of the far end, or a prefix, as 10.9.0.0/16.
+        rate_bps: of payload, of all streams together.
+        rtt_s: of the path without a queue, seconds.
+        port: of either end; None: all.
+        namespace: the inode of the only network namespace it is for.
+        streams: how many share the jump.
+        jump_part: how much they jump to, 0.001 to 1; None: as the parameter of the program says, a half.
+        valid_s: how long this is believed, seconds.
+        then: the congestion control that goes on.
+
+    Raises:
+        HowdahError: for what cannot be, where ``resume`` is not loaded, and without root.
+    """
+    saved = Saved(
+        capacity_bytes=round(rate_bps * rtt_s / 8),
+        rtt_s=rtt_s,
+        streams=streams,
+        jump_part=jump_part,
+        valid_s=valid_s,
+        then=choose(then, HostLimits.here().congestion_controls_available).control,
+    )
+    return resume.remember(Destination(to, port, namespace), saved)
+
+
+def forget(to: str, *, port: int | None = None, namespace: int | None = None) -> Memory:
+    """Ends what ``remember`` of the same destination began. Raises HowdahError where nothing is known."""
+    return resume.forget(Destination(to, port, namespace))
 
 
 def attach(

@@ -7,6 +7,7 @@ so that is done only when the transfer has lasted for ``wait_s`` and is to last 
 goes wrong with listening ends it and never the transfer.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,12 +31,14 @@ __all__ = ["Listening", "SteeringRequest"]
 class Listening:
     """The pilot of one transfer: ``transfer.pilot.Pilot``."""
 
-    def __init__(self, request: SteeringRequest, source: RttSource | None = None) -> None:
-        """``source`` is one that is open already, if there is."""
+    def __init__(
+        self, request: SteeringRequest, source: RttSource | None = None, before: Sequence[RttSample] = ()
+    ) -> None:
+        """``source`` is one that is open already, if there is, and ``before`` what it has given so far."""
         self._request = request
         self._source = source
         self._not_by_icmp: str | None = None
-        self._before: list[RttSample] = []
+        self._before: list[RttSample] = list(before)
         self._before_s = 0.0
         """The time until which nothing had been sent."""
         self._few: Steering | None = None

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -31,11 +31,14 @@ from howdah.transfer.display import Display
 from howdah.transfer.ends import FarEnds, Greeted
 from howdah.transfer.outside import Outside
 from howdah.transfer.pilot import Pilot, Schedule
+from howdah.transfer.recollection import Recollection
 from howdah.transfer.request import Request
+from howdah.transfer.resuming import Resuming
 from howdah.transfer.service import Service, Underway, service
 from howdah.transfer.valve import Valve
 from howdah.values import plan, record
 from howdah.values.limit import now_in_words
+from howdah.values.memory import Carried, Resumed
 from howdah.values.outcome import Outcome
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
@@ -94,6 +97,8 @@ class _Run:
         """When it moved its last byte."""
         self.policy: Policy | None = None
         self.quota: Quota | None = None
+        self.resuming = Resuming(request)
+        self.resumed: Resumed | None = None
         self.moved: Progress | None = None
         """The sum of all sessions when it was looked at last."""
 
@@ -160,6 +165,8 @@ class _Run:
             command=self.request.command,
             host=self.request.route.host.rpartition("@")[2],
             origin=self.request.route.origin and self.request.route.origin.rpartition("@")[2],
+            near_host=os.uname().nodename,
+            address=None if self.far is None else _address(self.far, self.logins),
             environment=record.environment(
                 near,
                 self.far.limits if self.far else None,
@@ -171,6 +178,8 @@ class _Run:
             outcome=self.outcome,
             verification=self.verification,
             filters=[printable(rule) for rule in self.request.filters],
+            carried=self._carried(),
+            resumed=self.resumed,
             limited=self.valve.to_record(),
             sweep=self.request.sweep,
             near_cpu_busy_fraction=self.near_cpu_busy_fraction,
@@ -180,6 +189,15 @@ class _Run:
             flags=flags + self._flags(),
         )
         return self.service.record(made)
+
+    def _carried(self) -> Carried | None:
+        if self.outcome is None or self.plan is None:
+            return None
+        from howdah.values.carried import carried  # noqa: PLC0415, when all has been moved
+
+        return carried(
+            self.outcome, self.far.rtt_s if self.far else None, paced=self.plan.pacing_bps is not None
+        )
 
     def _digests(self) -> str | None:
         """The file of digests, if it holds any; an empty one is removed."""
@@ -259,9 +277,16 @@ def _after(request: Request) -> "Rereading | None":
 
 
 def plan_only(request: Request, far: FarHello) -> Plan:
-    """The plan that the request would be carried out by, and nothing is done. Raises HowdahError for none."""
+    """The plan that the request would be carried out by, and nothing is done. Raises HowdahError for none.
+
+    What is sent at once of what is remembered is chosen when a copy begins, and is no part of it.
+    """
+    path = _path(request, Greeted(far))
+    if request.path != "guaranteed":
+        memory = Recollection(request, Archive()).of(far.rtt_s, None)
+        path = msgspec.structs.replace(path, memory=memory)
     with service(request) as kind:
-        return _plan(request, kind, _path(request, Greeted(far)))
+        return _plan(request, kind, path)
 
 
 def _transfer(run: _Run, display: Display, archive: Archive) -> None:
@@ -341,7 +366,7 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         job = msgspec.structs.replace(job, limit=run.valve.begin())
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
-        ends.start(job, underway.plan)
+        ends.start(job, underway.plan if again else run.resuming.begun(underway))
         run.outside.read_digests(own_digests)
         run.started_s = run.started_s or began_s
         try:
@@ -363,6 +388,7 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         raise run.detour.explained(error) from None
     finally:
         run.detour.close()
+        run.resumed = run.resuming.ended() or run.resumed
         if ends is not None:
             run.logins = ends.logins
             if not finished:
@@ -373,7 +399,10 @@ def _greeted(run: _Run, ends: FarEnds, display: Display, archive: Archive, hande
     """Hears the far end's hello; makes the plan, unless this is a later session, which has it."""
     request, kind = run.request, run.service
     data_address = ends.data_address
+    recollection = None
     if run.plan is None:
+        if handed is None and request.sweep is None and request.path != "guaranteed":
+            recollection = Recollection(request, archive, run.resuming.prepare)
         kind.prepare(data_address)
     greeted = ends.greet(display)
     if run.plan is None and globs.has_any(request.route):
@@ -382,9 +411,12 @@ def _greeted(run: _Run, ends: FarEnds, display: Display, archive: Archive, hande
         run.request = request
     far, path = greeted.far, _path(request, greeted)
     if run.plan is None:
+        if recollection is not None:
+            memory = recollection.of(far.rtt_s, _address(far, ends.logins))
+            path = msgspec.structs.replace(path, memory=memory)
         run.far, run.origin = greeted
         run.connect_s = request.before_s + time.monotonic() - run.began_s
-        run.plan = _plan(request, kind, path, handed)
+        run.plan = run.resuming.planned(_plan(request, kind, path, handed), path, kind.others_present)
         _begin_at_site(run, path)
         if request.limits is None and request.sweep is None:
             run.valve.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
@@ -527,6 +559,12 @@ def _path(request: Request, greeted: Greeted) -> KnownPath:
         link=record.lab_link(),
         programs_loadable=pushed and origin is None and near.privileged,
     )
+
+
+def _address(far: FarHello, logins: Sequence[Login]) -> str | None:
+    """The far host's own address on the ssh connection; None where that did not go straight to it."""
+    straight = len(logins) == 1 and logins[0].data_address is not None
+    return far.addresses[0] if far.addresses and straight else None
 
 
 def _near_ports(run: _Run, ends: FarEnds) -> tuple[int, int] | None:

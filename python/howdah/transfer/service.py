@@ -56,6 +56,10 @@ class Service:
         """The plan for the path as the far end's hello has shown it."""
         return decide.decide(path)
 
+    def others_present(self, path: Path) -> bool:
+        """Whether competing traffic was measured before the first byte; no where nobody measured."""
+        return False
+
     @property
     def judges(self) -> bool:
         """Whether its pilot judges the path by what the copy gets, in vain where a limit holds that."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from howdah.decide import shared as decider
+from howdah.decide.memory import remembering
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway
@@ -19,7 +20,7 @@ from howdah.values.record import Record
 
 if TYPE_CHECKING:
     from howdah.steering.listening import Listening
-    from howdah.steering.sources import RttSource
+    from howdah.steering.sources import RttSample, RttSource
 
 
 class KindOfPath(Service):
@@ -28,6 +29,7 @@ class KindOfPath(Service):
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._early: RttSource | None = None
+        self._before: list[RttSample] = []
         self._listening: Listening | None = None
 
     def __exit__(self, *_: object) -> None:
@@ -48,7 +50,16 @@ class KindOfPath(Service):
 
     def plan(self, path: Path) -> Plan:
         """The plan of a decider that was loaded while ssh connected."""
-        return decider.decide(path)
+        return remembering(decider.decide(path), path)
+
+    def others_present(self, path: Path) -> bool:
+        """Whether round trips while ssh connected say so; no of a login that was kept, which takes none."""
+        if self._early is None:
+            return False
+        from howdah.steering.sources import others_present  # noqa: PLC0415
+
+        self._before += self._early.take(0.0, None)
+        return others_present(self._before, path.rtt_s)
 
     def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
         """The pilot that steers by round trips, where the copy listens and its plan has no schedule."""
@@ -60,7 +71,7 @@ class KindOfPath(Service):
         if self._listening is not None:
             # The session before it was lost, and with it the streams that it knew.
             self._listening.close()
-            self._early = None
+            self._early, self._before = None, []
         window_bytes = plan.buffer_bytes or sizes.windows(path).autotuned_bytes
         self._listening = listening.Listening(
             listening.SteeringRequest(
@@ -76,6 +87,7 @@ class KindOfPath(Service):
                 policy=request.policy,
             ),
             self._early,
+            self._before,
         )
         return self._listening
 

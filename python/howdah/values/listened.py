@@ -4,6 +4,11 @@ from typing import Literal
 
 import msgspec
 
+from howdah.values.reason import Reason
+
+NOBODY = "nobody"
+"""The class of a path that a copy has for itself."""
+
 
 class HeardThen(msgspec.Struct, frozen=True, kw_only=True):
     """A class that was recognised on a shared path from an instant on."""
@@ -96,3 +101,11 @@ class Listened(msgspec.Struct, frozen=True, kw_only=True):
     sent: list[SentThen] = []
     dips: list[Dip] = []
     moved: list[RouteMoved] = []
+
+    @property
+    def others(self) -> bool | None:
+        """Whether competing traffic was recognised, at the begin or later; null: nothing could be told."""
+        before = any(each.why == Reason.OTHERS_PRESENT.value for each in self.sent)
+        if not (self.heard or before):
+            return None
+        return before or any(each.background != NOBODY for each in self.heard)

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from howdah.values.memory import PathMemory
 from howdah.values.plan import PathKind
 from howdah.values.record import HostLimits
 
@@ -42,6 +43,8 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     """The LinkSpec of the lab this is in; null outside a lab."""
     share: Share | None = None
     """The share of a guaranteed path; null: nobody has given one."""
+    memory: PathMemory | None = None
+    """What the archive remembers of it; null: nothing."""
     programs_loadable: bool = False
     """Howdah may load its congestion controls into the sender's kernel: it is this host, and we are root."""
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from howdah import HowdahError, document
 from howdah._native import format_bytes, format_rate
 from howdah.text import count
+from howdah.values.memory import PathMemory, Resume
 
 SCHEMA = 1
 
@@ -101,6 +102,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     prediction: Prediction | None = None
     """The prediction; null when nothing measured supports one."""
     alternatives: list[Alternative] = []
+    memory: PathMemory | None = None
+    """What the archive remembered of the path when the plan was made; null: nothing."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,6 +121,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """SO_MAX_PACING_RATE of each stream; null = only what the congestion control paces."""
     block_bytes: Annotated[int, msgspec.Meta(ge=BLOCK_BYTES_MIN, le=BLOCK_BYTES_MAX)]
     """The bytes that a free stream pulls at a time."""
+    resume: Resume | None = None
+    """What the streams send at once, before ``congestion_control`` goes on; null: that begins as ever."""
     changes: list[Later] = []
     """The changes of the open streams, in the order of their times: an experiment's schedule."""
     encrypt: bool = True
@@ -168,6 +173,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ]
         if self.pacing_bps is not None:
             parts.append(paced(self.pacing_bps))
+        if self.resume is not None:
+            parts.append(f"{format_bytes(self.resume.jump_bytes)} at once")
         parts.append("encrypted" if self.encrypt else "plaintext")
         if self.changes:
             parts.append(f"{count(len(self.changes), 'change')} on the way")

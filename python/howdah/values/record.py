@@ -16,6 +16,9 @@ Record
     version    howdah's, at the near end
     host       the far host as the command named it, without a user; null where there was none
     origin     the host that sent to ``host``, where that was another far host; else null
+    near_host  the name of the host that made the record; null in records of before
+    address    the address that the far host's kernel had of itself on the ssh connection; null where ssh did
+               not go straight to it
     environment  Environment
     filters    the rules that said what was copied, in their order; empty without any
     connect_s  from the start of the command until the far end had answered, before the outcome's time
@@ -28,6 +31,9 @@ Record
     probe      Probe (howdah.values.probe); null for all that is no probe
     share      Shared: the share of a guaranteed path that it had; null on other paths
     listened   Listened: whom it heard on a shared path and what it made of that; null where it did not listen
+    carried    Carried (howdah.values.memory): what the path was acknowledged to carry; null where the copy
+               was too short to say
+    resumed    Resumed (howdah.values.memory): what came of the plan's ``resume``; null without one
     limited    Limited (howdah.values.limit): what limits and pauses did; null where nobody asked for any
     sweep      Swept: of which sweep the run is; null for a run of its own
     traffic    what background traffic did (howdah.traffic.account.Traffic); null for all else
@@ -60,6 +66,7 @@ from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
 from howdah._native import host_limits
 from howdah.values.limit import Limited
 from howdah.values.listened import Listened
+from howdah.values.memory import Carried, Resumed
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.probe import Probe
@@ -205,6 +212,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     version: str = __version__
     host: str | None = None
     origin: str | None = None
+    near_host: str | None = None
+    address: str | None = None
     environment: Environment
     filters: list[str] = []
     """The rules that said what was copied, those of files among them, in their order."""
@@ -216,6 +225,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     probe: Probe | None = None
     share: Shared | None = None
     listened: Listened | None = None
+    carried: Carried | None = None
+    resumed: Resumed | None = None
     limited: Limited | None = None
     sweep: Swept | None = None
     traffic: dict[str, Any] | None = None
@@ -234,6 +245,11 @@ def new_id(started_at: datetime) -> str:
 def id_time(at: datetime) -> str:
     """The beginning of ids of that instant; it sorts by time like them."""
     return f"{at.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z"
+
+
+def id_instant(record_id: str) -> datetime:
+    """The instant that an id begins with. Raises ValueError for what is no id."""
+    return datetime.fromisoformat(record_id.partition("-")[0])
 
 
 def since_process_start_s() -> float:

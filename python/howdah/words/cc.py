@@ -15,8 +15,9 @@ from howdah.cc.programs import (
     TcpConnection,
     Unloading,
 )
+from howdah.cc.resume import Memory, Saved
 from howdah.cc.shares import Share
-from howdah.text import count
+from howdah.text import count, printable
 
 
 def controls(found: list[CongestionControl]) -> Table:
@@ -58,6 +59,13 @@ def loading(done: Loading) -> str:
             return f"{name} is loaded; any program may choose it, as: iperf3 -C {name}"
 
 
+def remembering(told: dict[str, Memory]) -> list[str]:
+    """What ``howdah cc load resume`` says of the paths in the archive."""
+    if not told:
+        return ["the archive remembers no path that connections may begin with; see: howdah archive paths"]
+    return [f"{printable(path)}: {remembered(memory)}" for path, memory in told.items()]
+
+
 def unloading(done: Unloading) -> str:
     """The text of ``howdah cc unload``."""
     parts = [f"{done.kernel_name} is unloaded"]
@@ -84,6 +92,36 @@ def target(held: HoldTarget) -> str:
     if held.share:
         return f"share {held.share}"
     return format_rate(held.rate_bps) if held.rate_bps else count(held.window_packets, "packet")
+
+
+def remembered(done: Memory) -> str:
+    """The text of ``howdah cc set resume``."""
+    return f"hd_resume begins connections {_where(done)} with {_saved(done.saved)}"
+
+
+def forgotten(done: Memory) -> str:
+    """The text of ``howdah cc set resume --none``."""
+    return f"hd_resume knows nothing of connections {_where(done)} any more; {_came_of(done)}"
+
+
+def _where(memory: Memory) -> str:
+    port = f" with port {memory.port}" if memory.port else ""
+    namespace = f" in namespace {memory.namespace}" if memory.namespace else ""
+    return f"to {memory.to}{port}{namespace}"
+
+
+def _saved(saved: Saved) -> str:
+    rate = format_rate(round(saved.capacity_bytes * 8 / saved.rtt_s))
+    part = f", jump to {saved.jump_part:.1%}" if saved.jump_part else ""
+    return (
+        f"{rate} at {format_duration(saved.rtt_s)}{part}, {count(saved.streams, 'stream')}, then {saved.then}"
+    )
+
+
+def _came_of(memory: Memory) -> str:
+    words = f"{count(memory.connections, 'connection')}, {count(memory.jumps, 'jump')}"
+    words += f", {memory.validated} validated, {count(memory.retreats, 'retreat')}"
+    return words + (f", {memory.other_paths} on another path" if memory.other_paths else "")
 
 
 def attaching(done: Attaching, *, ended: bool) -> str:
@@ -118,6 +156,8 @@ def status(found: KernelStatus) -> list[str | Table]:
         parts.append(_rules(found.rules))
     if found.shares:
         parts.append(_shares(found.shares))
+    if found.memories:
+        parts.append(_memories(found.memories))
     flows = [each for each in found.connections if not each.listens]
     if flows:
         parts.append(_flows(flows))
@@ -164,16 +204,35 @@ def _shares(shares: list[Share]) -> Table:
     return table
 
 
+def _memories(memories: list[Memory]) -> Table:
+    columns = ("to", "port", "namespace", "remembered", "left", "what came of it")
+    table = Table(*columns, box=None, pad_edge=False)
+    for memory in memories:
+        table.add_row(
+            memory.to,
+            str(memory.port or "every"),
+            str(memory.namespace or "every"),
+            _saved(memory.saved),
+            format_duration(memory.left_s) if memory.left_s else "run out",
+            _came_of(memory),
+        )
+    return table
+
+
 def _rate(rate_bps: int) -> str:
     return format_rate(rate_bps) if rate_bps else "ordinary"
 
 
 def _flows(flows: list[TcpConnection]) -> Table:
-    table = Table("connection", "control", "window", "RTT", "hold", box=None, pad_edge=False)
+    table = Table("connection", "control", "window", "RTT", "hold or resume", box=None, pad_edge=False)
     for each in flows:
         rtt = format_duration(each.rtt_s) if each.rtt_s else ""
         table.add_row(
-            f"{each.local}-{each.remote}", each.control, f"{each.window_packets:,}", rtt, _hold(each)
+            f"{each.local}-{each.remote}",
+            each.control,
+            f"{each.window_packets:,}",
+            rtt,
+            _hold(each) or _resume(each),
         )
     return table
 
@@ -189,6 +248,17 @@ def _hold(connection: TcpConnection) -> str:
         words.append(f"loss {hold.loss:.2%}")
     if hold.falls:
         words.append(f"fell back {hold.falls} times, returned {hold.returns}")
+    return ", ".join(words)
+
+
+def _resume(connection: TcpConnection) -> str:
+    resume = connection.resume
+    if resume is None:
+        return ""
+    words: list[str] = [resume.why or resume.phase]
+    if resume.jumped_bytes:
+        words.append(f"jumped to {format_bytes(resume.jumped_bytes)}")
+        words.append(f"{format_bytes(resume.validated_bytes)} got through")
     return ", ".join(words)
 
 

@@ -16,6 +16,7 @@ from howdah.values.record import Record, Shared
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
 from howdah.words.heard import in_words as in_words_heard
+from howdah.words.remembered import came_of_it
 
 
 def summary(record: Record, file: Path | None) -> str:
@@ -138,6 +139,7 @@ def _plan_in_use(record: Record, compared: str | None) -> list[str]:
         f"Plan: {record.plan.in_short()}" if record.plan else "No plan",
         ", ".join(parts),
         *([compared] if compared else []),
+        *came_of_it(record),
     ]
 
 

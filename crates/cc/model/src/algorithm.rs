@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Control, Parameter, ParameterError, Values,
-    controls::{self, hold::Target},
+    controls::{self, hold::Target, resume::Saved},
 };
 
 /// An algorithm that has a reference model. Its name is that of its folder in `crates/cc/controls`.
@@ -44,6 +44,8 @@ pub enum Model {
     Free(fn(&Values) -> Box<dyn Control>),
     /// The window or the rate is given.
     Held(fn(Target, &Values) -> Box<dyn Control>),
+    /// The model begins with what earlier connections carried, if something is known of that.
+    Resumed(fn(Option<Saved>, &Values) -> Box<dyn Control>),
 }
 
 /// What a loss leaves of the window, as fractions of it: part and whole. No less than
@@ -87,9 +89,25 @@ impl Algorithm {
         let values = Values::new(self.about.parameters, given)?;
         match (self.about.model, target) {
             (Model::Free(make), None) => Ok(make(&values)),
+            (Model::Resumed(make), None) => Ok(make(None, &values)),
             (Model::Held(make), Some(target)) => Ok(make(target, &values)),
             (Model::Held(_), None) => Err(ParameterError::NoTarget),
-            (Model::Free(_), Some(_)) => Err(ParameterError::Target { name: self.name }),
+            (Model::Free(_) | Model::Resumed(_), Some(_)) => {
+                Err(ParameterError::Target { name: self.name })
+            }
+        }
+    }
+
+    /// A fresh control that knows what is `saved`, as [`Self::control`].
+    pub fn resuming(
+        &self,
+        given: &[(&str, u64)],
+        saved: Saved,
+    ) -> Result<Box<dyn Control>, ParameterError> {
+        let values = Values::new(self.about.parameters, given)?;
+        match self.about.model {
+            Model::Resumed(make) => Ok(make(Some(saved), &values)),
+            _ => Err(ParameterError::Saved { name: self.name }),
         }
     }
 }

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::{
-    Algorithm, ParameterError, Path, PathError, Simulation, Trace, Window, controls::hold::Target,
+    Algorithm, ParameterError, Path, PathError, Simulation, Trace, Window,
+    controls::{hold::Target, resume::Saved},
 };
 
 /// One connection over one path, with losses at given times.
@@ -21,6 +22,12 @@ pub struct Experiment {
     pub window_segments: Option<u32>,
     /// The rate on the wire that hold holds, bits per second. Other algorithms take none.
     pub hold_bps: Option<u64>,
+    /// What earlier connections had in flight, segments, by which resume begins. Other algorithms take none.
+    #[serde(default)]
+    pub saved_segments: Option<u32>,
+    /// The RTT that they had, ns.
+    #[serde(default)]
+    pub saved_rtt_ns: Option<u64>,
     /// RTT of the idle path, ns; 1 µs to 100 s.
     pub rtt_ns: u64,
     /// Rate of the path on the wire, bits per second; absent: unlimited.
@@ -63,6 +70,9 @@ pub enum ExperimentError {
     /// Both a window and a rate were given.
     #[error("hold takes a window or a rate, not both")]
     TwoTargets,
+    /// Only a half of what was saved was given.
+    #[error("resume takes saved_segments with saved_rtt_ns, or neither")]
+    HalfSaved,
     /// A number is out of range.
     #[error("{what} is {value}; it must be {least} to {most}")]
     Range {
@@ -106,7 +116,14 @@ impl Experiment {
             .iter()
             .map(|(name, &value)| (name.as_str(), value))
             .collect();
-        let control = algorithm.control(&given, self.target()?)?;
+        let control = match (self.saved_segments, self.saved_rtt_ns) {
+            (None, None) => algorithm.control(&given, self.target()?)?,
+            (Some(segments), Some(rtt_ns)) => {
+                let rtt_us = rtt_ns / 1_000;
+                algorithm.resuming(&given, Saved { segments, rtt_us })?
+            }
+            _ => return Err(ExperimentError::HalfSaved),
+        };
         let mut path = Path::new(self.rtt_ns, self.rate_bps, self.wire_bytes)?;
         path.queue_segments = self.queue_segments;
         path.ack_segments = self.ack_segments;

@@ -74,6 +74,12 @@ pub enum ParameterError {
         /// The name of the algorithm.
         name: &'static str,
     },
+    /// An algorithm that remembers nothing was told what earlier connections carried.
+    #[error("{name} begins with nothing saved; only resume does")]
+    Saved {
+        /// The name of the algorithm.
+        name: &'static str,
+    },
 }
 
 impl Unit {

@@ -99,6 +99,11 @@ impl<C: Control> Simulation<C> {
         self.recovery.is_some()
     }
 
+    /// Segments that were lost so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// What was recorded so far.
     pub fn trace(&self) -> &Trace {
         &self.trace

@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use std::path::{Path as FilePath, PathBuf};
 
 use howdah_cc_model::{
-    Algorithm, Path, Simulation, Trace, Values, Window,
-    controls::hold::{Hold, Target},
+    Algorithm, Model, Path, Simulation, Trace, Values, Window,
+    controls::{
+        hold::{Hold, Target},
+        resume::{Phase, Resume, Saved, Why},
+    },
 };
 
 const WIRE_BYTES: u32 = 1538;
@@ -62,6 +65,24 @@ fn held() -> Trace {
     run.path.lose_one_of = Some(1_000);
     run.run_until(60 * SECOND);
     assert!(!run.control.fallen_back());
+    run.trace().clone()
+}
+
+/// 1 Gb/s or a third of it, 100 ms, with room for a quarter of a BDP of 1 Gb/s, which is remembered, or is not.
+fn resumed(rate_bps: u64, remembers: bool, ends: Why) -> Trace {
+    let whole = Path::new(100 * MS, Some(1_000_000_000), WIRE_BYTES).unwrap();
+    let segments = whole.bdp_segments().unwrap() as u32;
+    let saved = Saved {
+        segments,
+        rtt_us: 100_000,
+    };
+    let mut path = Path::new(100 * MS, Some(rate_bps), WIRE_BYTES).unwrap();
+    path.queue_segments = Some(u64::from(segments / 4));
+    let values = Values::new(Resume::PARAMETERS, &[]).unwrap();
+    let resume = Resume::new(remembers.then_some(saved), &values);
+    let mut run = Simulation::new(resume, path, Window::new(INITIAL_WINDOW, None));
+    run.run_until(10 * SECOND);
+    assert_eq!(run.control.phase(), Phase::Normal(ends));
     run.trace().clone()
 }
 
@@ -135,9 +156,15 @@ fn repository() -> PathBuf {
 fn every_control_does_what_its_snapshot_says() {
     let mut differences = vec![];
     for algorithm in Algorithm::all() {
-        let runs = match algorithm.is_held() {
-            true => vec![("held", held())],
-            false => vec![
+        let runs = match algorithm.about.model {
+            Model::Held(_) => vec![("held", held())],
+            Model::Resumed(_) => vec![
+                ("resumed", resumed(1_000_000_000, true, Why::Validated)),
+                ("unknown", resumed(1_000_000_000, false, Why::NoMemory)),
+                ("third", resumed(333_000_000, true, Why::Retreated)),
+                ("unknown_third", resumed(333_000_000, false, Why::NoMemory)),
+            ],
+            Model::Free(_) => vec![
                 ("overflow", overflow(algorithm)),
                 ("recovery", recovery(algorithm)),
             ],

@@ -48,6 +48,43 @@ enum hold_state {
 
 enum { CONTROL_NAME_MAX = 16 };
 
+/* The phases of RFC 9959, for hd_resume. Its observing phase is user space's, which sets memories. */
+enum resume_phase {
+	RESUME_NONE, /* hd_resume has never had it */
+	RESUME_RECONNAISSANCE,
+	RESUME_UNVALIDATED,
+	RESUME_VALIDATING,
+	RESUME_RETREAT,
+	RESUME_NORMAL, /* another control goes on */
+};
+
+/* Why the phase is normal. */
+enum resume_why {
+	RESUME_NOT_YET,
+	RESUME_NO_MEMORY,  /* none, or it has run out */
+	RESUME_VOID,	   /* a connection that used it had to retreat */
+	RESUME_NO_PART,	   /* others have taken all parts of the jump */
+	RESUME_OTHER_PATH, /* the RTT is unlike the saved one */
+	RESUME_QUEUE,	   /* the RTT says that a queue stands on the path */
+	RESUME_SMALL,	   /* the window was as large without a jump */
+	RESUME_CONGESTED,  /* before the jump */
+	RESUME_UNUSED,	   /* the sender had too little data to use the jump */
+	RESUME_VALIDATED,
+	RESUME_RETREATED,
+	RESUME_TIMED_OUT, /* after the jump */
+};
+
+/* What came of a connection under hd_resume; it stays known when another control goes on. */
+struct resumed {
+	__u64 memory_ns; /* when the memory it found was set; 0: it found none */
+	__u64 jumped_bytes; /* the window that it jumped to */
+	__u64 validated_bytes; /* RFC 9959's PipeSize */
+	__u32 phase; /* enum resume_phase */
+	__u32 why; /* enum resume_why */
+	__u32 retreats;
+	__u32 rtt_us; /* by which the path was told to be like the saved one, or not */
+};
+
 /* One for each connection (sk_storage). */
 struct flow {
 	/* For hd_hold: its own target, which wins over the default, and what has happened. */
@@ -64,6 +101,7 @@ struct flow {
 	__u32 rule;
 	__u32 unused;
 	char before[CONTROL_NAME_MAX];
+	struct resumed resumed;
 };
 
 /* The levels of a hierarchy that are looked at. */
@@ -116,6 +154,39 @@ struct prefix {
 	__u32 family; /* 4 or 6; neither it nor an address: all */
 	__u32 address[4]; /* network order; IPv4: the first */
 } __attribute__((packed, aligned(4)));
+
+/* What transfers to a destination carried before, for hd_resume, and what came of it. */
+enum { MEMORIES_MAX = 4096 };
+
+struct destination {
+	__u32 bits; /* of what follows; those of namespace, port and family are always there */
+	__u64 namespace; /* as in a prefix */
+	__u64 port; /* of one end, host order; 0: every one */
+	__u64 family; /* 64 bits, so that the value behind the key is aligned for atomic steps */
+	__u32 address[4];
+} __attribute__((packed, aligned(4)));
+
+struct memory {
+	/* Written from outside, all at once. */
+	__u64 set_ns; /* CLOCK_BOOTTIME; no other memory of the destination has the same */
+	__u64 until_ns;
+	__u64 saved_bytes; /* in flight, of all streams together */
+	__u64 saved_rtt_us;
+	__u64 namespace; /* the inode, as people know it; 0: every one */
+	char then[CONTROL_NAME_MAX]; /* the control that goes on */
+	struct destination destination;
+	__u32 streams; /* that share it */
+	__u32 part; /* how much of it the streams together jump to, of 1,000; 0: as the parameter says */
+	/* Written by hd_resume, each by an atomic step. */
+	__u32 connections; /* that found it */
+	__u32 jumps;
+	__u32 validated; /* of these */
+	__u32 retreats; /* of these */
+	__u32 other_paths; /* connections whose RTT was unlike the saved one */
+	__u64 parts; /* when the first part of the jump was taken, ms, in the upper half; how many are, in the lower */
+	__u64 jumped_bytes;
+	__u64 validated_bytes;
+};
 
 struct range {
 	__u16 least;

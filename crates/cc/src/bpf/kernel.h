@@ -73,6 +73,8 @@ enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CA_NAME
 
 enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
 
+enum tcp_state { TCP_SYN_SENT = 2, TCP_SYN_RECV = 3 };
+
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
 enum tcp_ca_event { CA_EVENT_TX_START };
@@ -92,6 +94,14 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct net {
+	__u64 net_cookie;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -99,6 +109,7 @@ struct sock_common {
 	__u16 skc_num;
 	__u16 skc_family;
 	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };

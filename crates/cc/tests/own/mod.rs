@@ -75,6 +75,7 @@ pub fn said<T>(result: Result<T, Error>) -> String {
     said
 }
 
+#[allow(dead_code, reason = "not every test needs it")]
 pub fn place(to: &str, ports: &str) -> Place {
     Place::new(Some(to), ports, None, None).unwrap()
 }

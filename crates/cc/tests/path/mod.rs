@@ -31,6 +31,22 @@ impl Path {
 
     /// A path whose way from near to far changes after it has begun.
     pub fn of(rate_bps: u64, rtt_ns: u64, loss: f64, changes: Vec<Change>) -> Self {
+        Self::with_queue(rate_bps, rtt_ns, None, loss, changes)
+    }
+
+    /// A path with room for so much before its bottleneck.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn shallow(rate_bps: u64, rtt_ns: u64, queue_bytes: u64) -> Self {
+        Self::with_queue(rate_bps, rtt_ns, Some(queue_bytes), 0.0, Vec::new())
+    }
+
+    fn with_queue(
+        rate_bps: u64,
+        rtt_ns: u64,
+        queue_bytes: Option<u64>,
+        loss: f64,
+        changes: Vec<Change>,
+    ) -> Self {
         let idle = DirectionSpec {
             rate_bps: Some(rate_bps),
             delay_ns: rtt_ns / 2,
@@ -47,6 +63,7 @@ impl Path {
             near_to_far: DirectionSpec {
                 loss,
                 changes,
+                queue_bytes,
                 ..idle.clone()
             },
             far_to_near: idle,
@@ -75,6 +92,7 @@ impl Path {
     }
 
     /// A connection whose near end uses `control`.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub fn connection(&self, control: &str, family: u8) -> (TcpStream, TcpStream) {
         self.connection_to(&self.listener(family), control)
     }

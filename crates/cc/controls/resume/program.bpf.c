@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Careful Resume: a connection begins with what earlier ones carried, and another control goes on.
+ *
+ * Source: RFC 9959. Sections are named where each rule is. Phases:
+ *   reconnaissance  slow start until the first window is acknowledged and the RTT is like the saved one (3.2)
+ *   unvalidated     the window jumps to a part of the saved capacity, paced over a round trip (3.3)
+ *   validating      slow start, until all that was sent unvalidated is acknowledged (3.4)
+ *   retreat         after congestion: half of what was acknowledged, until the rest is mended (3.5)
+ *   normal          the socket is moved to the control that the memory names (bpf_setsockopt), in place
+ *
+ * The observing phase is user space's: it sets memories (memory.h). All connections that use a memory are one sender:
+ * each jumps to its part, and each retreats when one of them has to.
+ *
+ * Deviations, all to the safe side:
+ * - The window counts segments, so PipeSize does.
+ * - It does not jump where the RTT says that somebody's queue stands on the path already.
+ * - Validating takes two round trips. In the second half of each, the window grows, but no further than to this
+ *   connection's part of the saved capacity, and not while the RTT says that a queue has grown. So what comes back in
+ *   the second has shown whether there was room for the first growth; PipeSize does not count it. Slow start ends
+ *   there, also under the next control.
+ * - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
+ *   meanwhile, or sent, does not count in PipeSize.
+ * - An undo does not end a retreat.
+ *
+ * With cong_control the kernel leaves window and pacing to us alone. What a kernel may skip (skipped.h) is made good at
+ * the next ACK. No phase depends on what ssthresh() answered.
+ */
+#include "memory.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC(".rodata.params")
+const volatile struct {
+	__u64 jump_part; /* parts per thousand of the saved capacity */
+	__u64 retreat_beta; /* 1/1024 of PipeSize: where slow start ends after a retreat */
+	__u64 again; /* microseconds until the parts of a jump are free again */
+} parameters = {};
+
+enum {
+	WINDOW_MIN = 2,
+	LAPS = 2,
+	NO_THRESHOLD = 0x7fffffff, /* TCP_INFINITE_SSTHRESH */
+	CUBIC_BETA = 717, /* 1/1024 */
+	STANDING_SHIFT = 3, /* an RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it */
+	GROWN_SHIFT = 5, /* a thirty-second of one that the jump has built */
+	LEAST_RISE_US = 2000, /* both within these */
+	LARGEST_RISE_US = 16000,
+};
+
+struct resume {
+	__u64 memory_ns; /* when its memory was set; 0: not looked for yet */
+	char then[CONTROL_NAME_MAX];
+	__u32 saved_rtt_us;
+	__u32 share; /* its part of the saved capacity, segments */
+	__u32 jump; /* segments */
+	__u32 pipe; /* RFC 9959's PipeSize, segments */
+	__u32 seen_delivered; /* at the last ACK */
+	__u32 confirmed; /* `delivered` once the first window is acknowledged */
+	__u32 first; /* window */
+	__u32 window; /* at the last ACK */
+	__u32 rtt_us; /* the newest sample; 0: none */
+	__u32 least_rtt_us;
+	__u32 jumped_us; /* when */
+	__u32 mark; /* sequence number behind which the phase ends */
+	__u32 late; /* sequence number behind which the second half of a lap lies */
+	__u32 through; /* what will have got through when a retreat ends, if nothing more is lost, segments */
+	__u32 lost; /* when it began, segments */
+	__u8 phase; /* enum resume_phase; RESUME_NONE: begins */
+	__u8 why; /* enum resume_why */
+	__u8 place; /* of its memory */
+	__u8 paced; /* we switched pacing on */
+	__u8 lap; /* of validating */
+};
+
+_Static_assert(sizeof(struct resume) <= 13 * sizeof(__u64), "fits a socket's private part");
+
+static __always_inline __u32 share_of(__u32 window, __u64 part, __u64 of)
+{
+	return max((__u32)(window * part / of), (__u32)WINDOW_MIN);
+}
+
+/* In one of the phases between the jump and the next control. */
+static __always_inline bool has_jumped(const struct resume *resume)
+{
+	return resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL;
+}
+
+static __always_inline void pace(struct sock *sk, struct resume *resume, __u32 percent)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 rtt_us = max(tp->srtt_us >> 3, 1U);
+	__u64 rate_Bps = (__u64)tp->snd_cwnd * tp->mss_cache * 10000 * percent / rtt_us;
+
+	if (has_jumped(resume) && sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		resume->paced = 1;
+	}
+	sk->sk_pacing_rate = max(min(rate_Bps, (__u64)sk->sk_max_pacing_rate), 1ULL);
+}
+
+/* Whether the RTT says that this is the path of the memory (4.2.1). */
+static __always_inline bool is_same_path(const struct resume *resume)
+{
+	return resume->least_rtt_us > resume->saved_rtt_us / 2 &&
+	       resume->rtt_us <= 10ULL * resume->saved_rtt_us;
+}
+
+static __always_inline __u32 with_queue_us(__u32 rtt_us, __u32 shift)
+{
+	return rtt_us + min(max(rtt_us >> shift, (__u32)LEAST_RISE_US), (__u32)LARGEST_RISE_US);
+}
+
+static __always_inline void note(struct sock *sk, const struct resume *resume)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	__u64 mss = tcp_sk(sk)->mss_cache;
+
+	if (!flow)
+		return;
+	flow->resumed.memory_ns = resume->memory_ns;
+	flow->resumed.phase = resume->phase;
+	flow->resumed.why = resume->why;
+	flow->resumed.jumped_bytes = resume->jump * mss;
+	flow->resumed.validated_bytes = resume->pipe * mss;
+	flow->resumed.rtt_us = resume->least_rtt_us;
+	if (resume->phase == RESUME_RETREAT)
+		flow->resumed.retreats++;
+}
+
+static __always_inline void begin(struct sock *sk, struct resume *resume)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	resume->seen_delivered = tp->delivered;
+	resume->first = max(tp->snd_cwnd, (__u32)WINDOW_MIN);
+	resume->window = resume->first;
+	resume->confirmed = tp->delivered + resume->first;
+	resume->phase = RESUME_RECONNAISSANCE;
+	if (tp->snd_ssthresh < NO_THRESHOLD) {
+		resume->phase = RESUME_NORMAL;
+		resume->why = RESUME_CONGESTED;
+	}
+}
+
+/* The last step of each way: what is to happen is done by the next control. */
+static __always_inline void become_normal(struct sock *sk, struct resume *resume, __u8 why)
+{
+	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
+	__u64 mss = tcp_sk(sk)->mss_cache;
+
+	resume->phase = RESUME_NORMAL;
+	resume->why = why;
+	if (memory) {
+		__sync_fetch_and_add(&memory->validated_bytes, resume->pipe * mss);
+		if (why == RESUME_VALIDATED)
+			__sync_fetch_and_add(&memory->validated, 1);
+		if (why == RESUME_OTHER_PATH)
+			__sync_fetch_and_add(&memory->other_paths, 1);
+	}
+	note(sk, resume);
+}
+
+/* Moves the socket on. Nothing may be read or written of the private part afterwards: it is the next control's. */
+static __always_inline void go_on(struct sock *sk, const struct resume *resume)
+{
+	char then[CONTROL_NAME_MAX], cubic[CONTROL_NAME_MAX] = "cubic", reno[CONTROL_NAME_MAX] = "reno";
+
+	__builtin_memcpy(then, resume->then, sizeof(then));
+	if (then[0] && !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, then, sizeof(then)))
+		return;
+	if (bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, cubic, sizeof(cubic)))
+		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+}
+
+/* Safe Retreat (3.5): the window falls to half of what the path was seen to carry. */
+static __always_inline void retreat(struct sock *sk, struct resume *resume, struct memory *memory)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->snd_cwnd = share_of(resume->pipe, 1, 2);
+	tp->snd_ssthresh = tp->snd_cwnd;
+	resume->mark = tp->snd_nxt;
+	resume->through = resume->pipe + tcp_packets_in_flight(tp);
+	resume->lost = tp->lost;
+	resume->phase = RESUME_RETREAT;
+	if (memory)
+		__sync_fetch_and_add(&memory->retreats, 1);
+	note(sk, resume);
+}
+
+/* Remembers what it needs of its memory; says whether there is one that may be used. */
+static __always_inline bool recall(struct sock *sk, struct resume *resume)
+{
+	__u32 mss = max(tcp_sk(sk)->mss_cache, 1U);
+	__u32 place;
+	struct memory *memory = find_memory(sk, &place);
+
+	if (!memory || bpf_ktime_get_boot_ns() >= memory->until_ns) {
+		become_normal(sk, resume, RESUME_NO_MEMORY);
+		return false;
+	}
+	resume->place = place;
+	resume->memory_ns = memory->set_ns;
+	resume->saved_rtt_us = memory->saved_rtt_us;
+	resume->share = min(memory->saved_bytes / max(memory->streams, 1U) / mss, (__u64)NO_THRESHOLD);
+	__builtin_memcpy(resume->then, memory->then, sizeof(resume->then));
+	__sync_fetch_and_add(&memory->connections, 1);
+	note(sk, resume);
+	return true;
+}
+
+/* Whether the sender has more to send than the window permits. */
+static __always_inline bool is_held_by_window(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	__u32 in_flight = tcp_packets_in_flight(tp);
+	__u32 room = tp->snd_cwnd > in_flight ? tp->snd_cwnd - in_flight : 0;
+
+	return tcp_is_cwnd_limited(sk) && tp->write_seq - tp->snd_nxt > room * tp->mss_cache;
+}
+
+/* Why it will never jump (3.2, 4.2.1). If it may, takes its part of the jump. */
+static __always_inline __u8 why_not(const struct resume *resume, struct memory *memory, __u32 window)
+{
+	if (!is_same_path(resume))
+		return RESUME_OTHER_PATH;
+	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us, STANDING_SHIFT))
+		return RESUME_QUEUE;
+	if (!memory)
+		return RESUME_NO_MEMORY;
+	if (memory->retreats)
+		return RESUME_VOID;
+	if (resume->jump <= window)
+		return RESUME_SMALL;
+	return take_part(memory, parameters.again) ? RESUME_NOT_YET : RESUME_NO_PART;
+}
+
+/* Enters the unvalidated phase (3.3). */
+static __always_inline void jump(struct sock *sk, struct resume *resume)
+{
+	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
+	__u64 part = memory && memory->part ? memory->part : parameters.jump_part;
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u8 why;
+
+	resume->jump = min((__u32)(resume->share * part / 1000), tp->snd_cwnd_clamp);
+	why = why_not(resume, memory, tp->snd_cwnd);
+	if (!memory || why) {
+		resume->jump = 0;
+		become_normal(sk, resume, why);
+		return;
+	}
+	__sync_fetch_and_add(&memory->jumps, 1);
+	__sync_fetch_and_add(&memory->jumped_bytes, (__u64)resume->jump * tp->mss_cache);
+	resume->pipe = tcp_packets_in_flight(tp);
+	resume->mark = tp->snd_nxt;
+	resume->jumped_us = now_us(tp);
+	resume->phase = RESUME_UNVALIDATED;
+	tp->snd_cwnd = resume->jump;
+	note(sk, resume);
+}
+
+static __always_inline void reconnoitre(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tcp_is_cwnd_limited(sk))
+		tcp_slow_start(tp, acked);
+	if (!resume->memory_ns && !recall(sk, resume))
+		return;
+	if ((__s32)(tp->delivered - resume->confirmed) >= 0 && resume->rtt_us && is_held_by_window(sk))
+		jump(sk, resume);
+}
+
+/* From now on, what is in flight is to come back. What let the window grow before lies at its end, twice as dense. */
+static __always_inline void begin_lap(const struct tcp_sock *tp, struct resume *resume)
+{
+	resume->mark = tp->snd_nxt;
+	resume->late = tp->snd_nxt - (tp->snd_nxt - tp->snd_una) / 2;
+	resume->lap++;
+}
+
+/* Keeps what of the jump is in flight, or, where it was not used, what was seen to get through (3.3). */
+static __always_inline void end_jump(struct sock *sk, struct resume *resume)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 in_flight = tcp_packets_in_flight(tp);
+
+	if (in_flight < resume->first || in_flight <= resume->pipe) {
+		tp->snd_cwnd = max(resume->pipe, resume->first);
+		become_normal(sk, resume, RESUME_UNUSED);
+		return;
+	}
+	tp->snd_cwnd = in_flight;
+	begin_lap(tp, resume);
+	resume->phase = RESUME_VALIDATING;
+	note(sk, resume);
+}
+
+static __always_inline bool is_past(const struct tcp_sock *tp, __u32 mark)
+{
+	return (__s32)(tp->snd_una - mark) >= 0;
+}
+
+static __always_inline void send_unvalidated(struct sock *sk, struct resume *resume)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	bool is_over = now_us(tp) - resume->jumped_us > tp->srtt_us >> 3;
+
+	if (is_past(tp, resume->mark + 1) || is_over || tcp_packets_in_flight(tp) >= tp->snd_cwnd)
+		end_jump(sk, resume);
+}
+
+/* Slow start (3.4), in the second half of each lap. The first is the jump, the second shows what it let grow. */
+static __always_inline void validate(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 most = max(min(resume->share, tp->snd_cwnd_clamp), tp->snd_cwnd);
+	bool is_free = resume->rtt_us <= with_queue_us(resume->least_rtt_us, GROWN_SHIFT);
+
+	if (is_free && is_past(tp, resume->late) && tcp_is_cwnd_limited(sk))
+		tp->snd_cwnd = min(tp->snd_cwnd + acked, most);
+	if (!is_past(tp, resume->mark))
+		return;
+	if (is_free && tp->snd_cwnd < most && resume->lap < LAPS) {
+		begin_lap(tp, resume);
+		return;
+	}
+	tp->snd_ssthresh = is_free ? most : tp->snd_cwnd;
+	become_normal(sk, resume, RESUME_VALIDATED);
+}
+
+/* PipeSize is what gets through of the jump, not of what is sent after that. */
+static __always_inline void count(struct resume *resume, __u32 acked)
+{
+	if (resume->lap < LAPS)
+		resume->pipe += acked;
+}
+
+/* One sender: who shares the jump retreats with the first that has to. */
+static __always_inline void follow_the_jump(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
+	__u8 state = ca_state(sk);
+
+	count(resume, acked);
+	if (state == TCP_CA_Recovery || state == TCP_CA_CWR || (memory && memory->retreats) || !is_same_path(resume))
+		retreat(sk, resume, memory);
+	else if (resume->phase == RESUME_UNVALIDATED)
+		send_unvalidated(sk, resume);
+	else
+		validate(sk, resume, acked);
+}
+
+/* Until all is mended. What was lost, or sent since, has not shown that the path carries it. */
+static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 lost = tp->lost - resume->lost;
+	__u8 state = ca_state(sk);
+
+	count(resume, acked);
+	if (!is_past(tp, resume->mark) || state == TCP_CA_Recovery || state == TCP_CA_CWR)
+		return;
+	resume->pipe = min(resume->pipe, resume->through > lost ? resume->through - lost : 0);
+	tp->snd_ssthresh = share_of(resume->pipe, parameters.retreat_beta, 1024);
+	become_normal(sk, resume, RESUME_RETREATED);
+}
+
+/* Congestion before the jump: there will be none (3.2). The next control brings the window down to the threshold. */
+static __always_inline void give_up(struct sock *sk, struct resume *resume)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->snd_ssthresh = share_of(resume->window, CUBIC_BETA, 1024);
+	become_normal(sk, resume, RESUME_CONGESTED);
+}
+
+/* A timeout ends it in any phase; the kernel has cut the window already (3.6). */
+static __always_inline void time_out(struct sock *sk, struct resume *resume)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (has_jumped(resume)) {
+		tp->snd_ssthresh = share_of(resume->pipe, 1, 2);
+		become_normal(sk, resume, RESUME_TIMED_OUT);
+	} else {
+		give_up(sk, resume);
+	}
+}
+
+static __always_inline void step(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	__u8 state = ca_state(sk);
+
+	if (state == TCP_CA_Loss)
+		time_out(sk, resume);
+	else if (resume->phase == RESUME_RETREAT)
+		mend(sk, resume, acked);
+	else if (has_jumped(resume))
+		follow_the_jump(sk, resume, acked);
+	else if (state == TCP_CA_Recovery || state == TCP_CA_CWR)
+		give_up(sk, resume);
+	else
+		reconnoitre(sk, resume, acked);
+}
+
+SEC("struct_ops")
+void BPF_PROG(resume_init, struct sock *sk)
+{
+	struct resume *resume = private_of(sk);
+
+	__builtin_memset(resume, 0, sizeof(*resume));
+	begin(sk, resume);
+}
+
+SEC("struct_ops")
+void BPF_PROG(resume_cong_control, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct resume *resume = private_of(sk);
+	__u32 acked;
+
+	/* The ACK that ends the handshake comes before init. */
+	if (sk->__sk_common.skc_state == TCP_SYN_SENT || sk->__sk_common.skc_state == TCP_SYN_RECV)
+		return;
+	if (resume->phase == RESUME_NONE)
+		begin(sk, resume);
+	acked = tp->delivered - resume->seen_delivered;
+	resume->seen_delivered = tp->delivered;
+	if (resume->phase != RESUME_NORMAL)
+		step(sk, resume, acked);
+	resume->window = tp->snd_cwnd;
+	/* The jump over a round trip (3.3); the rest as Linux paces, 200 % in slow start. */
+	pace(sk, resume, resume->phase == RESUME_UNVALIDATED ? 100 : resume->phase == RESUME_RETREAT ? 120 : 200);
+	if (resume->phase == RESUME_NORMAL)
+		go_on(sk, resume);
+}
+
+/* The next control gets no pacing that we switched on. */
+SEC("struct_ops")
+void BPF_PROG(resume_release, struct sock *sk)
+{
+	struct resume *resume = private_of(sk);
+
+	if (resume->paced && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
+SEC("struct_ops")
+void BPF_PROG(resume_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct resume *resume = private_of(sk);
+
+	if (sample->rtt_us <= 0)
+		return;
+	resume->rtt_us = sample->rtt_us;
+	if (!resume->least_rtt_us || resume->rtt_us < resume->least_rtt_us)
+		resume->least_rtt_us = resume->rtt_us;
+}
+
+/* A sender that fell silent has not used its jump. */
+SEC("struct_ops")
+void BPF_PROG(resume_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct resume *resume = private_of(sk);
+
+	if (event == CA_EVENT_TX_START && resume->phase == RESUME_UNVALIDATED)
+		end_jump(sk, resume);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(resume_ssthresh, struct sock *sk)
+{
+	const struct resume *resume = private_of(sk);
+
+	if (has_jumped(resume))
+		return share_of(resume->pipe, 1, 2);
+	return share_of(tcp_sk(sk)->snd_cwnd, CUBIC_BETA, 1024);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(resume_undo_cwnd, struct sock *sk)
+{
+	const struct resume *resume = private_of(sk);
+
+	return resume->phase == RESUME_RETREAT ? tcp_sk(sk)->snd_cwnd : tcp_reno_undo_cwnd(sk);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops control = {
+	.init = (void *)resume_init,
+	.release = (void *)resume_release,
+	.ssthresh = (void *)resume_ssthresh,
+	.cong_control = (void *)resume_cong_control,
+	.pkts_acked = (void *)resume_pkts_acked,
+	.cwnd_event = (void *)resume_cwnd_event,
+	.undo_cwnd = (void *)resume_undo_cwnd,
+	.name = "hd_resume",
+};

@@ -1,0 +1,348 @@
+//! Each phase of RFC 9959, and each retreat.
+
+use super::*;
+use crate::{Path, Simulation};
+
+const MS: u64 = 1_000_000;
+/// Of the path below.
+const BDP: u32 = 8_127;
+const SAVED: Saved = Saved {
+    segments: BDP,
+    rtt_us: 100_000,
+};
+
+fn values(given: &[(&str, u64)]) -> Values {
+    Values::new(Resume::PARAMETERS, given).unwrap()
+}
+
+/// 1 Gb/s × 100 ms.
+fn path() -> Path {
+    Path::new(100 * MS, Some(1_000_000_000), 1538).unwrap()
+}
+
+fn over(path: Path, saved: Option<Saved>) -> Simulation<Resume> {
+    let resume = Resume::new(saved, &values(&[]));
+    Simulation::new(resume, path, Window::new(10, None))
+}
+
+/// A connection that is told what happens, one ACK after the other.
+struct Told {
+    resume: Resume,
+    window: Window,
+    ack: Ack,
+}
+
+impl Told {
+    fn new(given: &[(&str, u64)]) -> Self {
+        let mut resume = Resume::new(Some(SAVED), &values(given));
+        let mut window = Window::new(10, None);
+        resume.begin(&mut window, 100_000);
+        let ack = Ack {
+            now_us: 0,
+            rtt_us: 100_000,
+            acked: 0,
+            delivered: 0,
+            delivered_when_sent: 0,
+            in_flight: 0,
+            lost: 0,
+            recovering: false,
+        };
+        Told {
+            resume,
+            window,
+            ack,
+        }
+    }
+
+    /// So many are acknowledged of those sent when so many had been delivered; so many stay in flight.
+    fn acked(&mut self, acked: u32, delivered_when_sent: u64, in_flight: u64) -> Phase {
+        self.ack.now_us += 1;
+        self.ack.acked = acked;
+        self.ack.delivered += u64::from(acked);
+        self.ack.delivered_when_sent = delivered_when_sent;
+        self.ack.in_flight = in_flight;
+        self.resume.acked(&mut self.window, &self.ack);
+        self.resume.phase()
+    }
+
+    /// With an RTT of so much.
+    fn with_rtt(mut self, rtt_us: u64) -> Self {
+        self.ack.rtt_us = rtt_us;
+        self
+    }
+
+    /// Jumped with 18 segments in flight.
+    fn jumped(given: &[(&str, u64)]) -> Self {
+        let mut told = Self::new(given);
+        assert_eq!(told.acked(10, 0, 18), Phase::Unvalidated);
+        told
+    }
+
+    /// With so much of the jump in flight.
+    fn validating(in_flight: u64) -> Self {
+        let mut told = Self::jumped(&[]);
+        told.acked(18, 0, in_flight - 1);
+        assert_eq!(told.acked(1, 10, in_flight), Phase::Validating);
+        told
+    }
+}
+
+#[test]
+fn it_is_at_the_rate_of_the_path_after_four_round_trips() {
+    let mut run = over(path(), Some(SAVED));
+    run.run_until(99 * MS);
+    assert_eq!((run.control.phase(), run.window().cwnd), (Phase::Reconnaissance, 10));
+    run.run_until(102 * MS);
+    assert_eq!((run.control.phase(), run.window().cwnd), (Phase::Unvalidated, BDP / 2));
+    run.run_until(210 * MS);
+    assert_eq!(run.control.phase(), Phase::Validating);
+    run.run_until(310 * MS);
+    assert_eq!(run.control.phase(), Phase::Validating);
+    assert!(run.window().cwnd >= BDP * 74 / 100, "{:?}", run.window());
+    run.run_until(420 * MS);
+    assert_eq!(run.control.phase(), Phase::Normal(Why::Validated));
+    assert!(run.window().cwnd >= BDP * 98 / 100, "{:?}", run.window());
+    let mut without = over(path(), None);
+    without.run_until(640 * MS);
+    assert!(without.window().cwnd < BDP, "{:?}", without.window());
+}
+
+#[test]
+fn a_jump_is_spaced_over_a_round_trip() {
+    let mut run = over(path(), Some(SAVED));
+    run.run_until(102 * MS);
+    let per_s = run.control.pacing_per_s().unwrap();
+    assert!((per_s / (f64::from(BDP / 2) / 0.1) - 1.0).abs() < 0.01, "{per_s}");
+    run.run_until(450 * MS);
+    assert_eq!(run.control.pacing_per_s(), None);
+}
+
+#[test]
+fn it_waits_until_the_first_window_is_acknowledged() {
+    let mut told = Told::new(&[]);
+    assert_eq!(told.acked(9, 0, 18), Phase::Reconnaissance);
+    assert_eq!(told.window.cwnd, 19);
+    assert_eq!(told.acked(1, 0, 18), Phase::Unvalidated);
+    assert_eq!((told.window.cwnd, told.resume.pipe()), (BDP / 2, 18));
+}
+
+#[test]
+fn the_jump_is_the_part_that_is_set() {
+    for (part, to) in [(500, BDP / 2), (1000, BDP), (10, 81)] {
+        assert_eq!(Told::jumped(&[("jump_part", part)]).window.cwnd, to);
+    }
+    let mut told = Told::new(&[("jump_part", 2)]);
+    assert_eq!(told.acked(10, 0, 18), Phase::Normal(Why::Small));
+    assert_eq!(told.window.cwnd, 20);
+}
+
+/// RFC 9959: from more than half of the saved RTT to ten times as much. Long before that, it is a queue.
+#[test]
+fn an_rtt_unlike_the_saved_one_is_another_path_or_a_queue() {
+    for (rtt_us, phase) in [
+        (50_000, Phase::Normal(Why::OtherPath)),
+        (50_001, Phase::Unvalidated),
+        (112_500, Phase::Unvalidated),
+        (112_501, Phase::Normal(Why::Queue)),
+        (1_000_000, Phase::Normal(Why::Queue)),
+        (1_000_001, Phase::Normal(Why::OtherPath)),
+    ] {
+        let mut told = Told::new(&[]).with_rtt(rtt_us);
+        assert_eq!(told.acked(10, 0, 18), phase, "{rtt_us} µs");
+    }
+}
+
+#[test]
+fn congestion_before_the_jump_leaves_it_out() {
+    let mut told = Told::new(&[]);
+    told.ack.recovering = true;
+    assert_eq!(told.resume.cut(&told.window, 0), 7);
+    assert_eq!(told.acked(10, 0, 9), Phase::Normal(Why::Congested));
+    assert!(!told.resume.owns_window());
+}
+
+#[test]
+fn a_threshold_that_was_there_before_leaves_it_out_too() {
+    let mut resume = Resume::new(Some(SAVED), &values(&[]));
+    resume.begin(&mut Window::new(10, Some(50)), 100_000);
+    assert_eq!(resume.phase(), Phase::Normal(Why::Congested));
+}
+
+#[test]
+fn what_of_the_jump_is_in_flight_is_validated() {
+    let mut told = Told::jumped(&[]);
+    assert_eq!(told.acked(18, 0, 3_000), Phase::Unvalidated);
+    assert_eq!((told.window.cwnd, told.resume.pipe()), (BDP / 2, 36));
+    // The first that was sent after the jump is acknowledged.
+    assert_eq!(told.acked(2, 10, 3_900), Phase::Validating);
+    assert_eq!((told.window.cwnd, told.resume.pipe()), (3_900, 38));
+    // The second half of it grows the window.
+    assert_eq!(told.acked(1_949, 10, 3_900), Phase::Validating);
+    assert_eq!(told.window.cwnd, 3_900);
+    assert_eq!(told.acked(1_950, 10, 3_900), Phase::Validating);
+    assert_eq!(told.window.cwnd, 5_850);
+    assert_eq!(told.acked(1, 10, 5_850), Phase::Validating);
+    assert_eq!((told.window.cwnd, told.resume.pipe()), (5_851, 3_938));
+    // So does the second half of what is in flight then, up to what was saved.
+    assert_eq!(told.acked(2_924, 10, 5_850), Phase::Validating);
+    assert_eq!(told.window.cwnd, 5_851);
+    assert_eq!(told.acked(2_925, 10, 5_850), Phase::Validating);
+    assert_eq!(told.window.cwnd, BDP);
+    assert_eq!(told.acked(1, 10, BDP.into()), Phase::Normal(Why::Validated));
+    assert_eq!((told.window.cwnd, told.window.ssthresh), (BDP, BDP));
+}
+
+#[test]
+fn validating_grows_no_further_than_what_was_saved() {
+    let mut told = Told::jumped(&[("jump_part", 1000)]);
+    assert_eq!(told.acked(1, 10, 8_000), Phase::Validating);
+    told.acked(6_000, 10, 8_000);
+    assert_eq!(told.window.cwnd, BDP);
+    assert_eq!(told.acked(2_000, 10, 8_000), Phase::Normal(Why::Validated));
+    assert_eq!(told.window.cwnd, BDP);
+    assert_eq!(told.window.ssthresh, BDP);
+}
+
+#[test]
+fn validating_does_not_grow_while_there_is_a_queue() {
+    let mut told = Told::validating(4_000);
+    told.acked(3_100, 10, 4_000);
+    let before = told.window.cwnd;
+    let mut told = told.with_rtt(103_126);
+    told.acked(100, 10, 4_000);
+    assert_eq!(told.window.cwnd, before);
+    told.ack.rtt_us = 103_125;
+    told.acked(100, 10, 4_000);
+    assert_eq!(told.window.cwnd, before + 100);
+    // With a queue at the end, slow start is over.
+    told.ack.rtt_us = 103_126;
+    assert_eq!(told.acked(1_800, 10, 4_000), Phase::Normal(Why::Validated));
+    assert_eq!(told.window.ssthresh, before + 100);
+}
+
+#[test]
+fn the_jump_is_over_after_a_round_trip() {
+    let mut told = Told::jumped(&[]);
+    told.ack.now_us += 100_000;
+    assert_eq!(told.acked(1, 0, 400), Phase::Validating);
+    assert_eq!(told.window.cwnd, 400);
+}
+
+#[test]
+fn the_jump_is_over_once_all_of_it_is_in_flight() {
+    let mut told = Told::jumped(&[]);
+    assert_eq!(told.acked(1, 0, u64::from(BDP / 2) - 1), Phase::Unvalidated);
+    assert_eq!(told.acked(1, 0, (BDP / 2).into()), Phase::Validating);
+}
+
+#[test]
+fn a_jump_that_was_not_used_leaves_what_got_through() {
+    let mut told = Told::jumped(&[]);
+    assert_eq!(told.acked(18, 10, 5), Phase::Normal(Why::Unused));
+    assert_eq!(told.window.cwnd, 36);
+}
+
+/// RFC 9959, 3.5: half of PipeSize; the threshold afterwards by all that got through meanwhile.
+#[test]
+fn congestion_in_the_unvalidated_phase_is_a_retreat() {
+    let mut told = Told::jumped(&[]);
+    told.acked(12, 0, 2_000);
+    told.ack.recovering = true;
+    told.ack.lost = 5;
+    assert_eq!(told.resume.cut(&told.window, 0), 15);
+    assert_eq!(told.acked(6, 0, 1_900), Phase::Retreat);
+    assert_eq!((told.window.cwnd, told.window.ssthresh), (18, 18));
+    assert!(told.resume.owns_window());
+    assert_eq!(told.acked(1_900, 10, 17), Phase::Retreat);
+    assert_eq!(told.window.cwnd, 18);
+    told.ack.recovering = false;
+    told.ack.lost = 105;
+    assert_eq!(told.acked(17, 10, 18), Phase::Normal(Why::Retreated));
+    // What was sent or lost since does not count.
+    let through = 18 + 12 + 6 + 1_900 - 100;
+    assert_eq!(told.resume.pipe(), through);
+    assert_eq!((told.window.cwnd, told.window.ssthresh), (18, through * 717 / 1024));
+}
+
+#[test]
+fn congestion_while_validating_is_a_retreat() {
+    let mut told = Told::validating(4_000);
+    told.acked(1_000, 10, 4_000);
+    told.ack.recovering = true;
+    assert_eq!(told.acked(1, 10, 3_900), Phase::Retreat);
+    assert_eq!((told.resume.pipe(), told.window.cwnd), (1_038, 519));
+}
+
+#[test]
+fn congestion_in_the_second_lap_is_a_retreat_by_what_came_back_in_the_first() {
+    let mut told = Told::validating(4_000);
+    told.acked(4_000, 10, 6_000);
+    assert_eq!(told.resume.pipe(), 4_037);
+    told.acked(1_000, 10, 6_000);
+    told.ack.recovering = true;
+    assert_eq!(told.acked(1, 10, 5_900), Phase::Retreat);
+    assert_eq!(told.window.cwnd, 4_037 / 2);
+    told.acked(5_900, 10, 100);
+    told.ack.recovering = false;
+    assert_eq!(told.acked(1, 10, 100), Phase::Normal(Why::Retreated));
+    assert_eq!(told.window.ssthresh, 4_037 * 717 / 1024);
+}
+
+#[test]
+fn a_path_that_changes_under_the_jump_is_a_retreat() {
+    let mut told = Told::jumped(&[]).with_rtt(1_000_001);
+    assert_eq!(told.acked(1, 0, 2_000), Phase::Retreat);
+}
+
+#[test]
+fn the_streams_of_one_sender_retreat_together() {
+    let mut told = Told::validating(4_000);
+    told.resume.follow();
+    assert_eq!(told.acked(1, 10, 3_999), Phase::Retreat);
+    assert_eq!((told.resume.pipe(), told.window.cwnd), (38, 19));
+    // It has lost nothing itself; what was on its way then is acknowledged.
+    assert_eq!(told.acked(3_998, 10, 10), Phase::Retreat);
+    assert_eq!(told.acked(1, 10, 10), Phase::Normal(Why::Retreated));
+}
+
+/// The jump fits exactly. What its second half let grow does not. Then CUBIC goes on, with what it grows in a round trip.
+#[test]
+fn on_a_path_that_has_halved_it_sends_half_of_it_too_much() {
+    for queue_segments in [BDP / 4, BDP / 16] {
+        let mut half = Path::new(100 * MS, Some(500_000_000), 1538).unwrap();
+        half.queue_segments = Some(queue_segments.into());
+        let mut run = over(half, Some(SAVED));
+        run.run_until(1_500 * MS);
+        let too_much = u64::from((BDP / 4).saturating_sub(queue_segments) + BDP / 20);
+        assert!(run.lost() <= too_much, "{}", run.lost());
+    }
+}
+
+/// Of the jump, only what does not fit is lost; within a round trip of that, the window has fallen.
+#[test]
+fn on_a_path_of_a_third_it_retreats_at_once() {
+    let mut third = Path::new(100 * MS, Some(333_000_000), 1538).unwrap();
+    third.queue_segments = Some(500);
+    let mut run = over(third, Some(SAVED));
+    run.run_until(1_500 * MS);
+    assert_eq!(run.control.phase(), Phase::Normal(Why::Retreated));
+    let fits = third.bdp_segments().unwrap() + 500;
+    assert!(run.lost() <= u64::from(BDP / 2) - fits + 200, "{}", run.lost());
+    let cut = run.trace().cuts[0];
+    let after = |round: &&crate::Round| round.t_ns > cut.t_ns;
+    let next = run.trace().rounds.iter().find(after).unwrap();
+    assert!(next.t_ns - cut.t_ns < 120 * MS, "{cut:?} {next:?}");
+    assert!(next.cwnd_segments <= BDP / 4, "{next:?}");
+}
+
+#[test]
+fn without_a_memory_it_is_cubic() {
+    let mut small = path();
+    small.queue_segments = Some(2_000);
+    let mut run = over(small, None);
+    let defaults = Values::new(Cubic::PARAMETERS, &[]).unwrap();
+    let mut cubic = Simulation::new(Cubic::new(&defaults), small, Window::new(10, None));
+    run.run_until(20_000 * MS);
+    cubic.run_until(20_000 * MS);
+    assert_eq!(run.trace(), cubic.trace());
+}

@@ -1,0 +1,303 @@
+//! Memories: how connections begin with them, what comes of it, and which of them a connection finds.
+
+mod counting;
+mod own;
+mod path;
+mod privilege;
+
+use std::{
+    net::{TcpListener, TcpStream},
+    process::ExitCode,
+};
+
+use counting::{Counting, runs};
+use howdah_cc::{Destination, Memory, Program, Resumed, Saved, Store, Trial};
+use howdah_link::Change;
+use own::{Own, said};
+use path::{Path, send};
+use privilege::tests;
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, tcp_congestion};
+
+const RATE_BPS: u64 = 100_000_000;
+const RTT_NS: u64 = 40_000_000;
+/// What the path has in flight at its rate.
+const CAPACITY_BYTES: u64 = RATE_BPS / 8 * RTT_NS / 1_000_000_000;
+const TO: &str = "10.78.0.2";
+const WINDOW_BYTES: usize = 8 << 20;
+
+fn saved() -> Saved {
+    Saved {
+        capacity_bytes: CAPACITY_BYTES,
+        rtt_s: RTT_NS as f64 / 1e9,
+        streams: 1,
+        jump_part: None,
+        valid_s: 60.0,
+        then: "cubic".to_owned(),
+    }
+}
+
+fn to(text: &str) -> Destination {
+    Destination::new(text, None, None).unwrap()
+}
+
+/// A listener whose window does not bound a jump.
+fn listener(path: &Path, family: u8) -> TcpListener {
+    let listener = path.listener(family);
+    set_socket_recv_buffer_size_force(&listener, WINDOW_BYTES).unwrap();
+    listener
+}
+
+/// Loaded, and a path.
+fn loaded(mark: char, path: Path) -> (Own, Path) {
+    let own = Own::new(mark);
+    own.load("resume", &[]).unwrap();
+    (own, path)
+}
+
+/// A new connection that has sent so much, and what came of it.
+fn sent(own: &Own, path: &Path, bytes: usize) -> (TcpStream, Resumed) {
+    let (mut near, mut far) = path.connection_to(&listener(path, 4), &own.name("resume"));
+    send(&mut near, &mut far, bytes);
+    let resumed = own.connection(&near).resume.unwrap();
+    (near, resumed)
+}
+
+fn only(own: &Own) -> Memory {
+    let mut all = own.store.memories().unwrap();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+fn a_jump_is_validated_and_the_named_control_goes_on() {
+    let (own, path) = loaded('j', Path::new(RATE_BPS, RTT_NS, 0.0));
+    for then in ["cubic", "reno"] {
+        let then = Saved {
+            then: then.to_owned(),
+            ..saved()
+        };
+        own.store.remember(&to(TO), &then).unwrap();
+        let (near, resumed) = sent(&own, &path, 2_000_000);
+        assert_eq!(
+            (resumed.phase, resumed.why),
+            ("normal", Some("validated")),
+            "{resumed:?}"
+        );
+        assert_eq!(tcp_congestion(&near).unwrap(), then.then);
+        let half = CAPACITY_BYTES / 2;
+        assert!(
+            (half - 1_500..=half).contains(&resumed.jumped_bytes),
+            "{resumed:?}"
+        );
+        // The clock of a busy machine may leave some of the jump unsent.
+        assert!(resumed.validated_bytes > half / 2, "{resumed:?}");
+        let memory = only(&own);
+        assert_eq!(
+            (memory.connections, memory.jumps, memory.validated),
+            (1, 1, 1),
+            "{memory:?}"
+        );
+        assert_eq!(memory.jumped_bytes, resumed.jumped_bytes);
+        assert_eq!(memory.validated_bytes, resumed.validated_bytes);
+        assert_eq!(resumed.memory_ns, Some(memory.set_ns));
+    }
+}
+
+fn a_jump_that_overflows_the_path_retreats_and_voids_the_memory() {
+    let (own, path) = loaded('r', Path::shallow(RATE_BPS / 8, RTT_NS, 30_000));
+    own.store.remember(&to(TO), &saved()).unwrap();
+    let (near, resumed) = sent(&own, &path, 1_500_000);
+    assert_eq!(
+        (resumed.phase, resumed.why),
+        ("normal", Some("retreated")),
+        "{resumed:?}"
+    );
+    assert_eq!(resumed.retreats, 1);
+    assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
+    assert_eq!(only(&own).retreats, 1);
+
+    let (_, second) = sent(&own, &path, 100_000);
+    assert_eq!(
+        (second.why, second.jumped_bytes),
+        (Some("void"), 0),
+        "{second:?}"
+    );
+    own.store.remember(&to(TO), &saved()).unwrap();
+    assert_eq!(only(&own).retreats, 0);
+}
+
+fn what_is_unlike_the_memory_does_not_jump() {
+    let (own, path) = loaded('u', Path::new(RATE_BPS, RTT_NS, 0.0));
+    let (near, resumed) = sent(&own, &path, 100_000);
+    assert_eq!(resumed.why, Some("no memory"));
+    assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
+    for (what, why) in [
+        (
+            Saved {
+                rtt_s: 0.1,
+                ..saved()
+            },
+            "other path",
+        ),
+        (
+            Saved {
+                rtt_s: 0.003,
+                ..saved()
+            },
+            "other path",
+        ),
+        (
+            Saved {
+                capacity_bytes: 30_000,
+                ..saved()
+            },
+            "small",
+        ),
+        (
+            Saved {
+                valid_s: 0.001,
+                ..saved()
+            },
+            "no memory",
+        ),
+    ] {
+        own.store.remember(&to(TO), &what).unwrap();
+        let (near, resumed) = sent(&own, &path, 100_000);
+        assert_eq!(
+            (resumed.why, resumed.jumped_bytes),
+            (Some(why), 0),
+            "{resumed:?}"
+        );
+        assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
+        let other = u32::from(why == "other path");
+        assert_eq!((only(&own).other_paths, only(&own).jumps), (other, 0));
+    }
+}
+
+fn all_streams_are_one_sender() {
+    let (own, path) = loaded('o', Path::new(RATE_BPS, RTT_NS, 0.0));
+    let shared = Saved {
+        streams: 2,
+        jump_part: Some(0.8),
+        ..saved()
+    };
+    own.store.remember(&to(TO), &shared).unwrap();
+    let whys: Vec<_> = (0..3).map(|_| sent(&own, &path, 600_000).1).collect();
+    let part = CAPACITY_BYTES * 8 / 10 / 2;
+    for jumped in &whys[..2] {
+        assert_eq!(jumped.why, Some("validated"), "{jumped:?}");
+        assert!(
+            (part - 3_000..=part).contains(&jumped.jumped_bytes),
+            "{jumped:?}"
+        );
+    }
+    assert_eq!((whys[2].why, whys[2].jumped_bytes), (Some("no part"), 0));
+    assert_eq!(only(&own).jumps, 2);
+
+    own.load("resume", &[("again", "1ms")]).unwrap();
+    let (_, fourth) = sent(&own, &path, 600_000);
+    assert_eq!(fourth.why, Some("validated"), "{fourth:?}");
+}
+
+fn a_connection_finds_the_nearest_memory() {
+    let (own, path) = loaded('f', Path::new(RATE_BPS, RTT_NS, 0.0));
+    for family in [4, 6] {
+        let (wide, one) = match family {
+            4 => ("10.78.0.0/16", TO),
+            _ => ("fd78::/64", "fd78::2"),
+        };
+        let found = |listener: &TcpListener| {
+            let (mut near, mut far) = path.connection_to(listener, &own.name("resume"));
+            send(&mut near, &mut far, 50_000);
+            let connection = own.connection(&near);
+            (connection.namespace, connection.resume.unwrap().memory_ns)
+        };
+        let listener = listener(&path, family);
+        let port = listener.local_addr().unwrap().port();
+        let set = |to: &str, port, namespace| {
+            let destination = Destination::new(to, port, namespace).unwrap();
+            Some(own.store.remember(&destination, &saved()).unwrap().set_ns)
+        };
+        assert_eq!(found(&listener).1, None);
+        let by_prefix = set(wide, None, None);
+        let (namespace, nearest) = found(&listener);
+        assert_eq!(nearest, by_prefix);
+        let by_address = set(one, None, None);
+        assert_eq!(found(&listener).1, by_address);
+        set(one, Some(port.wrapping_add(1)), None);
+        assert_eq!(found(&listener).1, by_address);
+        let by_port = set(wide, Some(port), None);
+        assert_eq!(found(&listener).1, by_port);
+        let here = set(wide, None, Some(namespace));
+        assert_eq!(found(&listener).1, here);
+        for memory in own.store.memories().unwrap() {
+            own.store.forget(&memory.destination).unwrap();
+        }
+    }
+}
+
+/// The path loses nothing, but grows by more than a second while the connection is under hd_resume. So a timeout takes what is
+/// late for lost, until the ACKs say that it was not. Then it goes on under another control.
+fn every_callback_of_resume_runs() {
+    const LONG_NS: u64 = 200_000_000;
+    let _counting = Counting::begin();
+    let store = Store::at("howdah-test-resume", "ht_");
+    let program = Program::find("resume").unwrap();
+    let trial = Trial::begin(&store, program, &program.values(&[]).unwrap()).unwrap();
+    let known = Saved {
+        rtt_s: LONG_NS as f64 / 1e9,
+        ..saved()
+    };
+    trial.remember(&to(TO), &known).unwrap();
+    let jump = Change {
+        at_ns: 550_000_000,
+        delay_ns: Some(LONG_NS / 2 + 1_300_000_000),
+        ..Change::default()
+    };
+    let path = Path::of(RATE_BPS, LONG_NS, 0.0, vec![jump]);
+    let (mut near, mut far) = path.connection_to(&listener(&path, 4), trial.name());
+    send(&mut near, &mut far, 400_000);
+    send(&mut near, &mut far, 100_000);
+    assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
+    for (callback, id) in trial.callbacks().unwrap() {
+        assert!(runs(id) > 0, "{callback}");
+    }
+}
+
+fn a_memory_is_set_found_and_forgotten_or_refused() {
+    let own = Own::new('m');
+    assert!(said(own.store.remember(&to(TO), &saved())).contains("howdah cc load resume"));
+    assert!(own.store.memories().unwrap().is_empty());
+    own.load("resume", &[]).unwrap();
+    let set = own.store.remember(&to("10.78.0.0/16"), &saved()).unwrap();
+    assert_eq!(set.saved, saved());
+    own.load("resume", &[("jump_part", "40%")]).unwrap();
+    let found = only(&own);
+    assert_eq!((found.set_ns, &found.saved), (set.set_ns, &saved()));
+    assert!((50.0..60.0).contains(&found.left_s), "{found:?}");
+    let itself = Saved {
+        then: own.name("resume"),
+        ..saved()
+    };
+    assert!(said(own.store.remember(&to(TO), &itself)).contains("cannot go on after itself"));
+    let absent = Saved {
+        then: "vegas".to_owned(),
+        ..saved()
+    };
+    assert!(said(own.store.remember(&to(TO), &absent)).contains("is not in this kernel"));
+    assert!(said(own.store.forget(&to(TO))).contains("nothing is remembered of --to 10.78.0.2/32"));
+    own.store.forget(&to("10.78.0.0/16")).unwrap();
+    assert!(own.store.memories().unwrap().is_empty());
+}
+
+fn main() -> ExitCode {
+    let needing = tests![
+        a_jump_is_validated_and_the_named_control_goes_on,
+        a_jump_that_overflows_the_path_retreats_and_voids_the_memory,
+        what_is_unlike_the_memory_does_not_jump,
+        all_streams_are_one_sender,
+        a_connection_finds_the_nearest_memory,
+        a_memory_is_set_found_and_forgotten_or_refused,
+        every_callback_of_resume_runs,
+    ];
+    privilege::run(path::missing_privilege(), needing, vec![])
+}

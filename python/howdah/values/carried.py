@@ -1,0 +1,114 @@
+"""What a copy was acknowledged to carry, from the samples of its streams.
+
+What counts is the most that was acknowledged in a span in which nothing was sent again: where a hole is
+filled, what arrived before is acknowledged too. Where something was sent again all the time, longer spans
+count, of which that is a small part; of a copy without those its mean, which includes its start. A copy much
+shorter than that says nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from howdah.values.memory import Carried
+from howdah.values.outcome import Outcome, Sample
+
+SPAN_S = 1.0
+SPAN_ROUND_TRIPS = 3.0
+"""A span is as long as the longer of these two, about. Less would count how acknowledgements bunch."""
+
+LONG_SPANS = 3.0
+"""The length, in spans, over which what is acknowledged late hardly counts."""
+
+MOVING_SPANS = 2.0
+"""A copy must have moved for so many spans, or its mean is no more than its start."""
+
+HOSTS_SHARE = 0.5
+"""The part of the samples in a span in which a host held its stream, from which on a host held the copy."""
+
+_BY_HOSTS = frozenset({"app", "rwnd", "sndbuf"})
+
+
+class _Instant(NamedTuple):
+    """All streams at one instant."""
+
+    t_s: float
+    bytes_acked: int
+    retransmissions: int
+    by_hosts: int
+    streams: int
+
+
+def least_moving_s(rtt_s: float) -> float:
+    """How long a copy must move at this round trip to say anything."""
+    return MOVING_SPANS * max(SPAN_S, SPAN_ROUND_TRIPS * rtt_s)
+
+
+def carried(outcome: Outcome, rtt_s: float | None, paced: bool = False) -> Carried | None:
+    """What the copy carried; None where it was too short or its data took another way.
+
+    ``rtt_s`` is the base RTT known before it, ``paced`` whether somebody had bounded its streams.
+    """
+    if outcome.through_ssh is not None or not outcome.moving_s or outcome.moving_bps is None:
+        return None
+    seen = [stream.rtt_min_s for stream in outcome.streams if stream.rtt_min_s is not None]
+    base_s = min([*seen, *([rtt_s] if rtt_s is not None else [])], default=None)
+    span_s = max(SPAN_S, SPAN_ROUND_TRIPS * (base_s or 0.0))
+    whole = not (outcome.restarts or outcome.outages)
+    if outcome.moving_s < least_moving_s(base_s or 0.0):
+        return None
+    instants = _instants(outcome.samples)
+    found = _most(instants, span_s, base_s or 0.0) or _most(instants, LONG_SPANS * span_s, None)
+    if found is None and not whole:
+        return None
+    rate_bps, by_hosts = found or (outcome.moving_bps, _share([each.limited for each in outcome.samples]))
+    held = paced or by_hosts >= HOSTS_SHARE
+    return Carried(rate_bps=rate_bps, rtt_s=base_s, held_by="hosts" if held else "path")
+
+
+def _share(limits: Sequence[str | None]) -> float:
+    return sum(limit in _BY_HOSTS for limit in limits) / len(limits) if limits else 0.0
+
+
+def _instants(samples: Sequence[Sample]) -> list[_Instant]:
+    """The streams together, at each instant at which all of them were sampled until then."""
+    acked: dict[int, int] = defaultdict(int)
+    again: dict[int, int] = defaultdict(int)
+    found: list[_Instant] = []
+    at, by_hosts, streams = None, 0, 0
+    for sample in samples:
+        if at is not None and sample.t_s > at + SPAN_S / 50:
+            found.append(_Instant(at, sum(acked.values()), sum(again.values()), by_hosts, streams))
+            by_hosts = streams = 0
+        at = sample.t_s
+        acked[sample.stream] = max(acked[sample.stream], sample.bytes_acked)
+        again[sample.stream] = max(again[sample.stream], sample.retransmissions)
+        by_hosts += sample.limited in _BY_HOSTS
+        streams += 1
+    if at is not None:
+        found.append(_Instant(at, sum(acked.values()), sum(again.values()), by_hosts, streams))
+    return found
+
+
+def _most(instants: Sequence[_Instant], span_s: float, hole_s: float | None) -> tuple[float, float] | None:
+    """The highest rate of a span and the share of its samples that hosts held; None: there is no span.
+
+    Holes are filled for ``hole_s`` after something was sent again; None: spans with holes count, too.
+    """
+    best: tuple[float, float] | None = None
+    first = clean = hosts = streams = 0
+    for last, now in enumerate(instants):
+        hosts, streams = hosts + now.by_hosts, streams + now.streams
+        if last and now.retransmissions > instants[last - 1].retransmissions:
+            clean = last
+        while first < last and now.t_s - instants[first + 1].t_s >= span_s:
+            hosts, streams = hosts - instants[first].by_hosts, streams - instants[first].streams
+            first += 1
+        begin = instants[first]
+        holes = hole_s is not None and clean > 0 and begin.t_s < instants[clean].t_s + hole_s
+        if holes or now.t_s - begin.t_s < span_s:
+            continue
+        rate_bps = (now.bytes_acked - begin.bytes_acked) * 8 / (now.t_s - begin.t_s)
+        if best is None or rate_bps > best[0]:
+            best = rate_bps, hosts / streams
+    return best
