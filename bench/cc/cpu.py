@@ -20,7 +20,8 @@ from howdah.cc import programs
 
 RATE_BPS = 10_000_000_000
 RTT_NS = 20_000_000
-OURS = {f"hd_{name}": name for name in CC_PROGRAMS}
+OURS = {f"hd_{name}": name for name in CC_PROGRAMS if name != "resume"}
+"""Resume is the kernel's control after some round trips."""
 KERNELS = "cubic"
 SERIES = {"plain": (KERNELS, *OURS), "paced": (KERNELS, "hd_hold")}
 """The controls that take turns; ``paced``: every one of them at the link's rate."""

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.lab
 
 RATE_BPS, RTT_NS, QUEUE_BYTES = 200_000_000, 20_000_000, 500_000
 PATH_SEGMENTS = (RATE_BPS / 8 * RTT_NS / 1e9 + QUEUE_BYTES) / 1538
-CONTROLS = tuple(name for name in CC_PROGRAMS if name != "hold")
-"""Every program that finds its window itself."""
+CONTROLS = tuple(name for name in CC_PROGRAMS if name not in ("hold", "resume"))
+"""Every program that finds its window itself, as long as the connection lives."""
 EACH, SPAN_S = 8, 8.0
 MENDED_S = 0.5
 """The next ACK that may raise a window mends it; a recovery may lie between."""

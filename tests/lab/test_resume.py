@@ -20,6 +20,8 @@ RATE_BPS, RTT_S = 1_000_000_000, 0.1
 CAPACITY_BYTES = round(RATE_BPS * RTT_S / 8)
 SAVED = Saved(capacity_bytes=CAPACITY_BYTES, rtt_s=RTT_S)
 SPAN_S = 0.05
+QUEUE_AFTER_S = 3.5
+"""By then CUBIC has grown beyond what the path holds, wherever HyStart has ended its slow start."""
 NEARLY = 0.8
 """Of the rate on the wire, what is payload, and what a busy machine lets through."""
 
@@ -74,12 +76,12 @@ def beside(control: str) -> tuple[Begun, Begun]:
     with (
         lab.started(lab.symmetric(RATE_BPS // 2, round(RTT_S * 1e9), queue_bytes=queue_bytes)) as wan,
         first_ends.taking(wan, PORT + 1) as far,
-        first_ends.sending(wan, PORT + 1, "cubic", 5.0) as near,
+        first_ends.sending(wan, PORT + 1, "cubic", 5.5) as near,
         ThreadPoolExecutor(2) as pool,
     ):
         looks, taken = (pool.submit(end.communicate, timeout=60) for end in (near, far))
-        time.sleep(2.5)
-        newer = first_ends.begun(wan, PORT, control, 2.0, SAVED if control == "hd_resume" else None)
+        time.sleep(QUEUE_AFTER_S)
+        newer = first_ends.begun(wan, PORT, control, 1.5, SAVED if control == "hd_resume" else None)
         return first_ends.read(taken.result()[0], looks.result()[0]), newer
 
 

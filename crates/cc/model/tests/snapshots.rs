@@ -68,7 +68,7 @@ fn held() -> Trace {
     run.trace().clone()
 }
 
-/// 1 Gb/s or a third of it, 100 ms, with room for a quarter of a BDP of 1 Gb/s, which is remembered, or is not.
+/// 1 Gb/s or a third of it, 100 ms, with room for an eighth of a BDP of 1 Gb/s, which is remembered, or is not.
 fn resumed(rate_bps: u64, remembers: bool, ends: Why) -> Trace {
     let whole = Path::new(100 * MS, Some(1_000_000_000), WIRE_BYTES).unwrap();
     let segments = whole.bdp_segments().unwrap() as u32;
@@ -77,7 +77,7 @@ fn resumed(rate_bps: u64, remembers: bool, ends: Why) -> Trace {
         rtt_us: 100_000,
     };
     let mut path = Path::new(100 * MS, Some(rate_bps), WIRE_BYTES).unwrap();
-    path.queue_segments = Some(u64::from(segments / 4));
+    path.queue_segments = Some(u64::from(segments / 8));
     let values = Values::new(Resume::PARAMETERS, &[]).unwrap();
     let resume = Resume::new(remembers.then_some(saved), &values);
     let mut run = Simulation::new(resume, path, Window::new(INITIAL_WINDOW, None));
