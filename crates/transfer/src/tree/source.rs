@@ -25,6 +25,7 @@ use crate::tree::source_file::SourceFile;
 use crate::tree::source_kept::inode;
 use crate::tree::source_links::Becomes;
 use crate::tree::unfinished::MARK;
+use crate::tree::unread::UnreadFolders;
 use crate::tree::xattrs::Of;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
@@ -42,6 +43,18 @@ pub struct Entry {
     pub path: TreePath,
     /// What it is.
     pub kind: Kind,
+}
+
+impl Entry {
+    /// What it takes of memory, in bytes, but for what it shares with others.
+    pub fn held_bytes(&self) -> usize {
+        let other_name = match &self.kind {
+            Kind::HardLink { first, .. } => first.as_bytes().len(),
+            Kind::Link { target, .. } => target.as_bytes().len(),
+            _ => 0,
+        };
+        size_of::<Self>() + self.path.as_bytes().len() + other_name
+    }
 }
 
 /// What an [`Entry`] is.
@@ -360,12 +373,14 @@ impl Sources {
                 path: path.clone(),
                 kind: Kind::Folder(self.attributes(stat)),
             }))?;
-            let mut folders = vec![(path, above)];
-            while let Some((folder, above)) = folders.pop() {
-                match self.scan_folder(source, &folder, &above, &mut folders, found) {
+            let mut unread = UnreadFolders::default();
+            let mut next = Some((path, above));
+            while let Some((folder, above)) = next {
+                match self.scan_folder(source, &folder, &above, &mut unread, found) {
                     Err(TransferError::Unreadable(why)) => found(Found::Unreadable(why))?,
                     other => other?,
                 }
+                next = unread.pop();
             }
         }
         Ok(())
@@ -376,7 +391,7 @@ impl Sources {
         source: u16,
         folder: &TreePath,
         above: &Folder,
-        folders: &mut Vec<(TreePath, Folder)>,
+        unread: &mut UnreadFolders,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         if self.is_elsewhere(source, folder)? {
@@ -386,7 +401,7 @@ impl Sources {
             if let Found::Entry(entry) = &here
                 && here.is_folder()
             {
-                folders.push((entry.path.clone(), rules.clone()));
+                unread.add(folder, rules, &entry.path);
             }
             found(here)
         })
