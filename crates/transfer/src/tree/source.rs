@@ -11,8 +11,8 @@ use howdah_wire::{
 };
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::end::open_files::allow_open_files;
 use crate::error::TransferError;
 use crate::tree::content::Noting;
 use crate::tree::filter_file;
@@ -23,7 +23,7 @@ use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source_file::SourceFile;
 use crate::tree::source_kept::inode;
-use crate::tree::source_links::Becomes;
+use crate::tree::source_links::{Becomes, LastFolder};
 use crate::tree::unfinished::MARK;
 use crate::tree::unread::UnreadFolders;
 use crate::tree::xattrs::Of;
@@ -299,13 +299,15 @@ impl Sources {
         display
     }
 
-    /// Opens a file that had `size` bytes and the modification time `mtime_ns` when it was found.
+    /// Opens a file that had `size` bytes and the modification time `mtime_ns` when it was found; quicker with what is
+    /// known from the `last` one.
     ///
     /// # Errors
     /// [`TransferError::Unreadable`] when it has gone, may not be read, has changed since it was found
     /// or is no regular file any more.
     pub fn open_file(
         &self,
+        last: Option<&mut LastFolder>,
         source: u16,
         path: &TreePath,
         size: u64,
@@ -316,7 +318,11 @@ impl Sources {
             rustix::io::fcntl_dupfd_cloexec(root, 0)
         } else {
             // Without NONBLOCK a FIFO that took the file's name would block this thread for good.
-            self.open_below(source, path, OFlags::RDONLY | OFlags::NONBLOCK)
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+            match last {
+                Some(last) => self.open_below_in(last, source, path, flags),
+                None => self.open_below(source, path, flags),
+            }
         };
         let failed =
             |error: Errno| TransferError::reading("read", &self.display(source, path), error);
@@ -654,18 +660,6 @@ impl Source {
             stat,
         })
     }
-}
-
-/// Each source stays open. The usual limit of 1024 is for programs that use select(2); what the host
-/// really allows may be more.
-fn allow_open_files() {
-    let allowed = getrlimit(Resource::Nofile);
-    let all = Rlimit {
-        current: allowed.maximum,
-        ..allowed
-    };
-    // Where it is refused, a source too many says so.
-    let _ = setrlimit(Resource::Nofile, all);
 }
 
 /// What a file is that cannot be copied.
