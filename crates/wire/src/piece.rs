@@ -350,6 +350,20 @@ impl Piece {
         Ok(())
     }
 
+    /// What its paths take together, in bytes.
+    pub fn name_bytes(&self) -> usize {
+        let (path, other) = match self {
+            Self::File(piece) | Self::There(piece) => (&piece.path, 0),
+            Self::Link { path, target, .. } => (path, target.as_bytes().len()),
+            Self::HardLink { path, first, .. } => (path, first.as_bytes().len()),
+            Self::Folder { path, .. }
+            | Self::Attributes { path, .. }
+            | Self::Special { path, .. } => (path, 0),
+            Self::Memory { .. } | Self::End(_) | Self::Piped(_) | Self::Sealed { .. } => return 0,
+        };
+        path.as_bytes().len() + other
+    }
+
     /// Length of the header that follows its encoded length.
     ///
     /// # Errors

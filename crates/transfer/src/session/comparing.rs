@@ -39,7 +39,7 @@ impl Files for Arc<Sending> {
         // Why it cannot be read is said when it is sent.
         let open = self
             .sources
-            .open_file(*source, path, file.size, file.mtime_ns)
+            .open_file(None, *source, path, file.size, file.mtime_ns)
             .ok()?;
         let digest = digest(context, open.descriptor(), file.size, read);
         digest.filter(|_| open.changed().is_none())

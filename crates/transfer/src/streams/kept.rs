@@ -11,8 +11,12 @@ use crate::end::abort::lock;
 use crate::tree::block::BigFile;
 use crate::tree::inlet::PipedBlock;
 
-/// Pieces kept of all streams together; of one at least [`LEAST`]. Some 10 MB in a deep tree.
+/// Pieces kept of all streams together; of one at least [`LEAST`].
 const MOST: usize = 16 * 1024;
+/// What their names take, of all streams together and of one at least, but for the last ones, in bytes: in a deep tree
+/// paths are long.
+const MOST_NAME_BYTES: usize = 4 << 20;
+const LEAST_NAME_BYTES: usize = 128 << 10;
 /// What extended attributes of the pieces kept take, of all streams together and of one at least, but for the last
 /// ones, in bytes.
 const MOST_XATTR_BYTES: usize = 64 << 20;
@@ -45,6 +49,15 @@ pub struct SentFile {
 }
 
 impl Sent {
+    /// What its names take, in bytes.
+    fn name_bytes(&self) -> usize {
+        match self {
+            Self::File(file) => file.piece.path.as_bytes().len(),
+            Self::Header(piece) => piece.name_bytes(),
+            Self::Piped(_) => 0,
+        }
+    }
+
     /// What its extended attributes take, in bytes.
     fn xattr_bytes(&self) -> usize {
         let attributes = match self {
@@ -89,6 +102,7 @@ pub struct Kept {
     state: Mutex<State>,
     changed: Condvar,
     most: usize,
+    most_name_bytes: usize,
     most_xattr_bytes: usize,
 }
 
@@ -97,6 +111,8 @@ struct State {
     /// Pieces that the receiver has taken; the next one has this number.
     taken: u64,
     pieces: VecDeque<Sent>,
+    /// What their names take, in bytes.
+    name_bytes: usize,
     /// What their extended attributes take, in bytes.
     xattr_bytes: usize,
     /// What all pieces so far count.
@@ -107,12 +123,13 @@ struct State {
 impl Kept {
     /// Nothing sent yet, of one of so many streams.
     pub fn new(streams: u16) -> Self {
+        let share = |of_all: usize, least| (of_all / usize::from(streams.max(1))).max(least);
         Self {
             state: Mutex::default(),
             changed: Condvar::new(),
-            most: (MOST / usize::from(streams.max(1))).max(LEAST),
-            most_xattr_bytes: (MOST_XATTR_BYTES / usize::from(streams.max(1)))
-                .max(LEAST_XATTR_BYTES),
+            most: share(MOST, LEAST),
+            most_name_bytes: share(MOST_NAME_BYTES, LEAST_NAME_BYTES),
+            most_xattr_bytes: share(MOST_XATTR_BYTES, LEAST_XATTR_BYTES),
         }
     }
 
@@ -126,6 +143,7 @@ impl Kept {
             Sent::File(file) => state.totals.add(&file.piece.totals()),
         }
         state.ended |= matches!(sent, Sent::Header(Piece::End(_)));
+        state.name_bytes += sent.name_bytes();
         state.xattr_bytes += sent.xattr_bytes();
         state.pieces.push_back(sent);
         state.taken + state.pieces.len() as u64 - 1
@@ -153,6 +171,7 @@ impl Kept {
             return Err(PieceError::Tally);
         }
         let gone = state.pieces.drain(..gone).collect::<Vec<_>>();
+        state.name_bytes -= gone.iter().map(Sent::name_bytes).sum::<usize>();
         state.xattr_bytes -= gone.iter().map(Sent::xattr_bytes).sum::<usize>();
         state.taken += gone.len() as u64;
         drop(state);
@@ -169,7 +188,9 @@ impl Kept {
     /// Whether there is room for one more.
     pub fn has_room(&self) -> bool {
         let state = lock(&self.state);
-        state.pieces.len() < self.most && state.xattr_bytes < self.most_xattr_bytes
+        state.pieces.len() < self.most
+            && state.name_bytes < self.most_name_bytes
+            && state.xattr_bytes < self.most_xattr_bytes
     }
 
     /// Whether the end was sent.
@@ -205,6 +226,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_wire::{LinkTarget, TreePath};
 
     fn memory(len: u64) -> Sent {
         Sent::Header(Piece::Memory { len })
@@ -229,6 +251,30 @@ mod tests {
         assert!(kept.ended() && !kept.all_taken());
         assert_eq!(kept.let_go(6).unwrap().len(), 4);
         assert!(kept.all_taken());
+    }
+
+    #[test]
+    fn long_names_take_the_room_of_others_until_they_are_let_go() {
+        let kept = Kept::new(1);
+        let path = TreePath::try_from([b'x'; 255].to_vec()).unwrap();
+        let path = (0..14).fold(path.clone(), |long, _| long.join(path.as_bytes()).unwrap());
+        let long = path.as_bytes().len();
+        let mut sent = 0;
+        while kept.has_room() {
+            kept.keep(Sent::Header(Piece::Link {
+                source: 0,
+                path: path.clone(),
+                target: LinkTarget::try_from(b"target".to_vec()).unwrap(),
+                mtime_ns: 0,
+                owner: None,
+            }));
+            sent += 1;
+        }
+        assert_eq!(sent, MOST_NAME_BYTES.div_ceil(long + 6));
+        kept.let_go(1).unwrap();
+        assert!(kept.has_room());
+        kept.let_go(sent as u64).unwrap();
+        assert_eq!(lock(&kept.state).name_bytes, 0);
     }
 
     #[test]

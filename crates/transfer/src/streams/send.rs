@@ -21,6 +21,7 @@ use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
 use crate::tree::block::{Block, Opened, Unchecked};
 use crate::tree::queue::Queue;
 use crate::tree::source::{Entry, Kind, Sources};
+use crate::tree::source_links::LastFolder;
 
 /// How long a wait looks away from the stop flag and from its connection.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -173,6 +174,7 @@ impl Sending {
             connection,
             kept: &line.kept,
             stream,
+            last_folder: LastFolder::default(),
             header: Vec::new(),
         };
         if connection.incarnation > 0 {
@@ -185,6 +187,7 @@ impl Sending {
                 sender.send_entry(number, entry)?;
                 continue;
             }
+            sender.last_folder = LastFolder::default();
             let block = match self.queue.try_next(connection.stream) {
                 Some(block) => Some(block),
                 None => {
@@ -244,6 +247,8 @@ pub(super) struct Sender<'a> {
     connection: Connection,
     pub(super) kept: &'a Kept,
     pub(super) stream: &'a mut dyn Stream,
+    /// Of the block that it is at: names may change.
+    pub(super) last_folder: LastFolder,
     header: Vec<u8>,
 }
 

@@ -136,7 +136,7 @@ impl Sender<'_> {
 
     /// The file open and `piece` of it begun; `None` when no more of it is sent.
     fn opened(
-        &self,
+        &mut self,
         file: &BigFile,
         piece: &FilePiece,
         there: bool,
@@ -172,7 +172,7 @@ impl Sender<'_> {
 
     /// The file of a piece that is sent again; `None` when it is given up, now or before.
     pub(super) fn open_again(
-        &self,
+        &mut self,
         file: &SentFile,
     ) -> Result<Option<Arc<SourceFile>>, TransferError> {
         let FilePiece {
@@ -191,7 +191,8 @@ impl Sender<'_> {
             (None, Read::NotYet | Read::Whole(_)) if *size == 0 => Ok(None),
             (None, Read::NotYet | Read::Whole(_)) => {
                 let sources = &self.sending.sources;
-                match sources.open_file(*source, path, *size, attributes.mtime_ns) {
+                let (last, mtime_ns) = (&mut self.last_folder, attributes.mtime_ns);
+                match sources.open_file(Some(last), *source, path, *size, mtime_ns) {
                     Err(TransferError::Unreadable(why)) => {
                         self.leave_out(*size, &file.piece.totals(), why);
                         Ok(None)
@@ -237,13 +238,14 @@ impl Sender<'_> {
 
     /// A file opened; `None` when it cannot be read: it is left out, the others are sent.
     pub(super) fn open(
-        &self,
+        &mut self,
         source: u16,
         path: &TreePath,
         size: u64,
         mtime_ns: i64,
     ) -> Result<Option<SourceFile>, TransferError> {
-        match self.sending.sources.open_file(source, path, size, mtime_ns) {
+        let (sources, last) = (&self.sending.sources, &mut self.last_folder);
+        match sources.open_file(Some(last), source, path, size, mtime_ns) {
             Err(TransferError::Unreadable(why)) if !self.context.job.pipe => {
                 self.sending.queue.leave_out(size);
                 self.context.leave_out(why);

@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use howdah_wire::printable;
@@ -49,13 +49,20 @@ pub(crate) fn open_folder(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Err
 /// Gives an open file a name. Linux before 6.10 lets only the privileged do that by descriptor, others through
 /// `/proc` (open(2), `O_TMPFILE`).
 pub(crate) fn link_open(file: &OwnedFd, folder: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
-    match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
-        Err(Errno::NOENT | Errno::PERM) => {
-            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-            rustix::fs::linkat(CWD, path, folder, name, AtFlags::SYMLINK_FOLLOW)
+    /// Whether this process was refused and came through by `/proc`.
+    static BY_PROC: AtomicBool = AtomicBool::new(false);
+    if !BY_PROC.load(Ordering::Relaxed) {
+        match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
+            Err(Errno::NOENT | Errno::PERM) => {}
+            other => return other,
         }
-        other => other,
     }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let linked = rustix::fs::linkat(CWD, path, folder, name, AtFlags::SYMLINK_FOLLOW);
+    if linked.is_ok() {
+        BY_PROC.store(true, Ordering::Relaxed);
+    }
+    linked
 }
 
 /// Refuses to put anything in the place of a device, a FIFO or a socket.

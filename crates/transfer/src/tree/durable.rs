@@ -17,6 +17,9 @@ use crate::tree::draft::Draft;
 
 /// From this many files of one file system on, one `syncfs` replaces a `fdatasync` each.
 const SYNC_ALL_FROM_FILES: usize = 8;
+/// `f_type` of ext4, XFS, btrfs and tmpfs (linux/magic.h), whose files have no `flush` (fs/ext4/file.c, fs/xfs/xfs_file.c,
+/// fs/btrfs/file.c, mm/shmem.c).
+const WITHOUT_FLUSH: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 /// Folders that are flushed one by one at the end. With more of them whole file systems are flushed,
 /// which also waits for what other programs have written there.
 const MAX_FOLDERS: usize = 64;
@@ -26,32 +29,56 @@ const MAX_FOLDERS: usize = 64;
 /// # Errors
 /// When the storage has lost bytes of one of them; it is named.
 pub fn finish_writing(files: &[&Draft], sync: bool) -> Result<(), TransferError> {
-    if sync {
-        flush(files)?;
-    }
-    for file in files {
-        close_again(file.descriptor()).map_err(|error| file.lost(error))?;
+    for files in by_system(files)? {
+        if sync {
+            flush(&files)?;
+        }
+        if says_nothing_at_close(files[0].descriptor()) {
+            continue;
+        }
+        for file in files {
+            close_again(file.descriptor()).map_err(|error| file.lost(error))?;
+        }
     }
     Ok(())
 }
 
-fn flush(files: &[&Draft]) -> Result<(), TransferError> {
+/// The files of each file system. Each is in the file system of its folder, and those of one folder come one behind
+/// the other.
+fn by_system<'a>(files: &[&'a Draft]) -> Result<Vec<Vec<&'a Draft>>, TransferError> {
     let mut systems: BTreeMap<u64, Vec<&Draft>> = BTreeMap::new();
+    let mut before: Option<(&Arc<OwnedFd>, u64)> = None;
     for &file in files {
-        let stat = rustix::fs::fstat(file.descriptor()).map_err(|error| file.lost(error))?;
-        systems.entry(stat.st_dev).or_default().push(file);
-    }
-    for files in systems.values() {
-        let flushed =
-            files.len() >= SYNC_ALL_FROM_FILES && rustix::fs::syncfs(files[0].descriptor()).is_ok();
-        if !flushed {
-            // Also after a flush that failed: the failure may be another program's.
-            for file in files {
-                rustix::fs::fdatasync(file.descriptor()).map_err(|error| file.lost(error))?;
+        let folder = &file.destination().folder;
+        let device = match before {
+            Some((same, device)) if Arc::ptr_eq(same, folder) => device,
+            _ => {
+                let stat = rustix::fs::fstat(folder).map_err(|error| file.lost(error))?;
+                stat.st_dev
             }
+        };
+        before = Some((folder, device));
+        systems.entry(device).or_default().push(file);
+    }
+    Ok(systems.into_values().collect())
+}
+
+/// Flushes files of one file system.
+fn flush(files: &[&Draft]) -> Result<(), TransferError> {
+    let flushed =
+        files.len() >= SYNC_ALL_FROM_FILES && rustix::fs::syncfs(files[0].descriptor()).is_ok();
+    if !flushed {
+        // Also after a flush that failed: the failure may be another program's.
+        for file in files {
+            rustix::fs::fdatasync(file.descriptor()).map_err(|error| file.lost(error))?;
         }
     }
     Ok(())
+}
+
+/// Whether a file is on a file system that has nothing to do, and so to report, when one is closed.
+fn says_nothing_at_close(file: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|system| WITHOUT_FLUSH.contains(&system.f_type))
 }
 
 /// Has the file system report what it reports only when a file is closed, as network file systems do:
@@ -75,6 +102,8 @@ struct Changed {
     few: BTreeMap<(u64, u64), Folder>,
     /// File systems of those beyond the few, by device.
     systems: BTreeMap<u64, Folder>,
+    /// The folder that was noted last, for itself and for its file system: many files in a row are of one.
+    last: [Option<Arc<OwnedFd>>; 2],
 }
 
 #[derive(Debug, Clone)]
@@ -110,9 +139,17 @@ impl Unflushed {
         display: &[u8],
         most: usize,
     ) -> Result<(), TransferError> {
-        let stat = rustix::fs::fstat(descriptor).map_err(|error| lost(display, error))?;
-        let key = (stat.st_dev, stat.st_ino);
         let changed = &mut *lock(&self.0);
+        let last = &mut changed.last[usize::from(most == 0)];
+        if last
+            .as_ref()
+            .is_some_and(|last| Arc::ptr_eq(last, descriptor))
+        {
+            return Ok(());
+        }
+        let stat = rustix::fs::fstat(descriptor).map_err(|error| lost(display, error))?;
+        *last = Some(Arc::clone(descriptor));
+        let key = (stat.st_dev, stat.st_ino);
         if changed.systems.contains_key(&key.0) || most > 0 && changed.few.contains_key(&key) {
             return Ok(());
         }
@@ -134,7 +171,7 @@ impl Unflushed {
     /// # Errors
     /// When the storage refuses; [`TransferError::Cancelled`] when `stop` says so.
     pub fn flush(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
-        let Changed { few, systems } = std::mem::take(&mut *lock(&self.0));
+        let Changed { few, systems, .. } = std::mem::take(&mut *lock(&self.0));
         for folder in few.values() {
             if stop() {
                 return Err(TransferError::Cancelled);

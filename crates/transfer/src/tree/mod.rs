@@ -1,4 +1,4 @@
-//! Trees of files: found and read at the sender (`source`, `source_links`), which hands them out from its `queue` once the
+//! Trees of files: found and read at the sender (`source`, `unread`, `source_links`), which hands them out from its `queue` once the
 //! receiver has answered its `offers`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
 //! place and on stable storage at the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
@@ -51,6 +51,7 @@ pub mod spool;
 pub mod supply;
 pub mod target;
 pub mod unfinished;
+pub mod unread;
 pub mod write_behind;
 pub mod xattrs;
 

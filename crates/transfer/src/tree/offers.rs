@@ -28,6 +28,8 @@ pub struct Offers {
     /// The first `offered` of them are.
     pending: VecDeque<Entry>,
     offered: usize,
+    /// What they take of memory, in bytes.
+    held_bytes: usize,
     /// The number of the next file to be offered.
     next: u64,
     /// Offers that wait for their answer,
@@ -62,6 +64,7 @@ impl Default for Offers {
             mode: Mode::Unknown,
             pending: VecDeque::new(),
             offered: 0,
+            held_bytes: 0,
             next: 0,
             open: 0,
             most_open: MAX_OFFERS_OPEN,
@@ -83,6 +86,7 @@ impl Offers {
         }
         self.mode = Mode::Fresh;
         self.offered = 0;
+        self.held_bytes = 0;
         self.open = 0;
         std::mem::take(&mut self.pending)
     }
@@ -99,12 +103,18 @@ impl Offers {
 
     /// Adds a file to be offered.
     pub fn add(&mut self, file: Entry) {
+        self.held_bytes += file.held_bytes();
         self.pending.push_back(file);
     }
 
     /// Files that are not answered.
     pub fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// What those take of memory, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// Whether all files there are have been offered.
@@ -171,6 +181,7 @@ impl Offers {
         let files = answer.needed.into_iter().enumerate();
         let answered = files.map_while(|(index, needed)| {
             let entry = self.pending.pop_front()?;
+            self.held_bytes -= entry.held_bytes();
             self.offered = self.offered.saturating_sub(1);
             let there = found.next_if(|found| usize::from(found.index) == index);
             let other = other_xattrs.next_if(|other| usize::from(*other) == index);

@@ -23,8 +23,10 @@ use crate::tree::ready::Ready;
 use crate::tree::source::{Entry, Kind};
 use crate::tree::supply::{Supplied, Supply};
 
-/// Entries that may wait, somewhat more than may be offered; the scan waits beyond that. Some 10 MB in a deep tree.
+/// Entries that may wait, somewhat more than may be offered; the scan waits beyond that.
 pub(crate) const MAX_WAITING: usize = 20 * 1024;
+/// What they may take of memory, in bytes: in a deep tree most of that is paths.
+const MAX_WAITING_BYTES: usize = 6 << 20;
 /// How long a wait looks away from the stop flag.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -125,7 +127,7 @@ impl Queue {
     /// [`TransferError::Cancelled`] when this end stops.
     pub fn add(&self, entry: Entry) -> Result<(), TransferError> {
         let mut state = lock(&self.state);
-        while state.ready.waiting() + state.offers.pending() >= MAX_WAITING {
+        while state.is_full() {
             if self.abort.stopping() {
                 return Err(TransferError::Cancelled);
             }
@@ -395,6 +397,12 @@ impl Queue {
 }
 
 impl State {
+    /// Whether so much waits that the scan has to.
+    fn is_full(&self) -> bool {
+        self.ready.waiting() + self.offers.pending() >= MAX_WAITING
+            || self.ready.held_bytes() + self.offers.held_bytes() >= MAX_WAITING_BYTES
+    }
+
     fn exhausted(&self) -> bool {
         self.scanned.complete
             && self.offers.pending() == 0

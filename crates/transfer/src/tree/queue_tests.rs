@@ -188,6 +188,54 @@ fn one_offer_goes_out_with_the_job_and_few_are_open_later() {
 }
 
 #[test]
+fn what_waits_has_a_bound_in_memory_too_and_leaves_as_much_as_it_came() {
+    let long = TreePath::try_from(b"x".repeat(255)).unwrap();
+    let named = move |number: u64| {
+        let path = (0..10).fold(long.clone(), |path, _| path.join(long.as_bytes()).unwrap());
+        let path = path.join(number.to_string().as_bytes()).unwrap();
+        Entry {
+            path,
+            ..file(number, 1)
+        }
+    };
+    for fresh in [true, false] {
+        let queue = Arc::new(queue(1, MIB));
+        queue.accept(fresh);
+        let (added, named) = (Arc::clone(&queue), named.clone());
+        let scan = std::thread::spawn(move || {
+            let count = 2 * (MAX_WAITING_BYTES / 2816) as u64;
+            (0..count).for_each(|number| added.add(named(number)).unwrap());
+            added.scan_complete();
+            count
+        });
+        let mut taken = 0;
+        let answer = |offer: Offer| Answer {
+            first: offer.first,
+            needed: vec![true; offer.files.len()],
+            found: Vec::new(),
+            other_xattrs: Vec::new(),
+        };
+        let held = || {
+            let state = lock(&queue.state);
+            state.ready.held_bytes() + state.offers.held_bytes()
+        };
+        while held() < MAX_WAITING_BYTES {
+            std::thread::yield_now();
+        }
+        while !scan.is_finished() || held() > 0 {
+            assert!(held() < MAX_WAITING_BYTES + 4096);
+            for offer in offers(&queue) {
+                queue.answer(answer(offer)).unwrap();
+            }
+            if let Some(Block::Pack(pack)) = queue.try_next(0) {
+                taken += pack.len() as u64;
+            }
+        }
+        assert_eq!(taken, scan.join().unwrap());
+    }
+}
+
+#[test]
 fn blocks_shrink_so_that_streams_end_together() {
     let queue = queue(8, 4 * MIB);
     queue.accept(true);

@@ -23,6 +23,8 @@ pub(super) const MAX_UNCHECKED: usize = 64;
 pub struct Ready {
     /// With what the receiver may have of each.
     entries: VecDeque<(Entry, Vec<Span>)>,
+    /// What they take of memory, in bytes.
+    held_bytes: usize,
     bytes: u64,
     slicing: Option<(Arc<BigFile>, Slicing)>,
     /// Parts that are being compared, by the file's number and the part's offset.
@@ -38,12 +40,24 @@ impl Ready {
         if let Kind::File { size, .. } = entry.kind {
             self.bytes += size;
         }
+        self.held_bytes += entry.held_bytes();
         self.entries.push_back((entry, there));
+    }
+
+    fn pop(&mut self) -> Option<(Entry, Vec<Span>)> {
+        let (entry, there) = self.entries.pop_front()?;
+        self.held_bytes -= entry.held_bytes();
+        Some((entry, there))
     }
 
     /// Entries of which nothing was taken.
     pub fn waiting(&self) -> usize {
         self.entries.len()
+    }
+
+    /// What they take of memory, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// What of all is to be taken, in bytes.
@@ -81,7 +95,7 @@ impl Ready {
                 if !pack.is_empty() {
                     return Some(Block::Pack(pack));
                 }
-                let (entry, there) = self.entries.pop_front()?;
+                let (entry, there) = self.pop()?;
                 let number = self.number();
                 let file = BigFile {
                     number,
@@ -92,7 +106,7 @@ impl Ready {
                 self.slicing = Some((Arc::new(file), Slicing::new(size, there)));
                 break;
             }
-            let (entry, _) = self.entries.pop_front()?;
+            let (entry, _) = self.pop()?;
             self.bytes -= size;
             pack_bytes += size;
             pack.push((self.number(), entry));

@@ -11,8 +11,8 @@ use howdah_wire::{
 };
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::end::open_files::allow_open_files;
 use crate::error::TransferError;
 use crate::tree::content::Noting;
 use crate::tree::filter_file;
@@ -23,8 +23,9 @@ use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source_file::SourceFile;
 use crate::tree::source_kept::inode;
-use crate::tree::source_links::Becomes;
+use crate::tree::source_links::{Becomes, LastFolder};
 use crate::tree::unfinished::MARK;
+use crate::tree::unread::UnreadFolders;
 use crate::tree::xattrs::Of;
 
 /// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
@@ -42,6 +43,18 @@ pub struct Entry {
     pub path: TreePath,
     /// What it is.
     pub kind: Kind,
+}
+
+impl Entry {
+    /// What it takes of memory, in bytes, but for what it shares with others.
+    pub fn held_bytes(&self) -> usize {
+        let other_name = match &self.kind {
+            Kind::HardLink { first, .. } => first.as_bytes().len(),
+            Kind::Link { target, .. } => target.as_bytes().len(),
+            _ => 0,
+        };
+        size_of::<Self>() + self.path.as_bytes().len() + other_name
+    }
 }
 
 /// What an [`Entry`] is.
@@ -286,13 +299,15 @@ impl Sources {
         display
     }
 
-    /// Opens a file that had `size` bytes and the modification time `mtime_ns` when it was found.
+    /// Opens a file that had `size` bytes and the modification time `mtime_ns` when it was found; quicker with what is
+    /// known from the `last` one.
     ///
     /// # Errors
     /// [`TransferError::Unreadable`] when it has gone, may not be read, has changed since it was found
     /// or is no regular file any more.
     pub fn open_file(
         &self,
+        last: Option<&mut LastFolder>,
         source: u16,
         path: &TreePath,
         size: u64,
@@ -303,7 +318,11 @@ impl Sources {
             rustix::io::fcntl_dupfd_cloexec(root, 0)
         } else {
             // Without NONBLOCK a FIFO that took the file's name would block this thread for good.
-            self.open_below(source, path, OFlags::RDONLY | OFlags::NONBLOCK)
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+            match last {
+                Some(last) => self.open_below_in(last, source, path, flags),
+                None => self.open_below(source, path, flags),
+            }
         };
         let failed =
             |error: Errno| TransferError::reading("read", &self.display(source, path), error);
@@ -360,12 +379,14 @@ impl Sources {
                 path: path.clone(),
                 kind: Kind::Folder(self.attributes(stat)),
             }))?;
-            let mut folders = vec![(path, above)];
-            while let Some((folder, above)) = folders.pop() {
-                match self.scan_folder(source, &folder, &above, &mut folders, found) {
+            let mut unread = UnreadFolders::default();
+            let mut next = Some((path, above));
+            while let Some((folder, above)) = next {
+                match self.scan_folder(source, &folder, &above, &mut unread, found) {
                     Err(TransferError::Unreadable(why)) => found(Found::Unreadable(why))?,
                     other => other?,
                 }
+                next = unread.pop();
             }
         }
         Ok(())
@@ -376,7 +397,7 @@ impl Sources {
         source: u16,
         folder: &TreePath,
         above: &Folder,
-        folders: &mut Vec<(TreePath, Folder)>,
+        unread: &mut UnreadFolders,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
         if self.is_elsewhere(source, folder)? {
@@ -386,7 +407,7 @@ impl Sources {
             if let Found::Entry(entry) = &here
                 && here.is_folder()
             {
-                folders.push((entry.path.clone(), rules.clone()));
+                unread.add(folder, rules, &entry.path);
             }
             found(here)
         })
@@ -639,18 +660,6 @@ impl Source {
             stat,
         })
     }
-}
-
-/// Each source stays open. The usual limit of 1024 is for programs that use select(2); what the host
-/// really allows may be more.
-fn allow_open_files() {
-    let allowed = getrlimit(Resource::Nofile);
-    let all = Rlimit {
-        current: allowed.maximum,
-        ..allowed
-    };
-    // Where it is refused, a source too many says so.
-    let _ = setrlimit(Resource::Nofile, all);
 }
 
 /// What a file is that cannot be copied.

@@ -24,11 +24,13 @@ impl Sources {
         }
     }
 
-    fn scope(&self) -> Scope {
-        Scope {
+    /// Which extended attributes are kept, if any are.
+    fn scope(&self) -> Option<Scope> {
+        let kept = self.keep.xattrs || self.keep.acls;
+        kept.then(|| Scope {
             keep: self.keep,
             privileged: rustix::process::geteuid().is_root(),
-        }
+        })
     }
 
     /// The flags of a file, if they are kept, can be read, and its file system has some.
@@ -38,10 +40,7 @@ impl Sources {
 
     /// What tells the extended attributes of a file, if they are kept and can be read.
     pub(super) fn xattrs_sum(&self, of: Of<'_>) -> Option<XattrsSum> {
-        let scope = self.scope();
-        if scope.is_empty() {
-            return None;
-        }
+        let scope = self.scope()?;
         let all = xattrs::read(of, scope, &self.owners.names).ok()??;
         Some(XattrsSum {
             digest: xattrs::digest(&all),
@@ -58,10 +57,7 @@ impl Sources {
         not_kept: impl FnOnce(String),
         warn: impl FnOnce(String),
     ) -> Option<Arc<Xattrs>> {
-        let scope = self.scope();
-        if scope.is_empty() {
-            return None;
-        }
+        let scope = self.scope()?;
         let of = Of::Open(file.as_fd());
         let why = match xattrs::read(of, scope, &self.owners.names) {
             Ok(Some(mut all)) => {

@@ -16,6 +16,11 @@ use crate::tree::source::{Found, INSIDE, Sources};
 /// How a path is resolved where links are followed.
 const FOLLOWING: ResolveFlags = ResolveFlags::NO_MAGICLINKS;
 
+/// The folder below a source in which something was opened last. Files come folder by folder, and in a deep tree to find
+/// theirs takes longer than to open them.
+#[derive(Debug, Default)]
+pub struct LastFolder(Option<(u16, Box<[u8]>, OwnedFd)>);
+
 /// What becomes of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Becomes {
@@ -99,6 +104,33 @@ impl Sources {
             TransferError::reading("read folder", &self.display(source, folder), error)
         })?;
         Ok(stat.st_dev != top.st_dev)
+    }
+
+    /// The same as [`Self::open_below`], in the folder that is open from the last time, if it is that one.
+    pub(super) fn open_below_in(
+        &self,
+        LastFolder(last): &mut LastFolder,
+        source: u16,
+        path: &TreePath,
+        flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let slash = path.as_bytes().iter().rposition(|&byte| byte == b'/');
+        let (Some(slash), Links::Kept) = (slash, self.walk.links) else {
+            return self.open_below(source, path, flags);
+        };
+        let (parent, name) = (&path.as_bytes()[..slash], &path.as_bytes()[slash + 1..]);
+        let opened = match last.take() {
+            Some(last) if last.0 == source && *last.1 == *parent => last,
+            _ => {
+                let (root, _) = self.root(source);
+                let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let folder = rustix::fs::openat2(root, parent, folder, Mode::empty(), INSIDE)?;
+                (source, parent.into(), folder)
+            }
+        };
+        let (_, _, folder) = last.insert(opened);
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE)
     }
 
     /// Opens something below a source; through links where they are followed.
