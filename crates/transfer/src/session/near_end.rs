@@ -211,14 +211,13 @@ impl Near {
             );
         }
         let round_trip = Duration::from_nanos(self.hello.rtt_ns.unwrap_or_default());
-        let detour = match self.detour_port {
-            Some(port) => Some(Detour::new(
+        let detour = self.detour_port.map(|port| {
+            Detour::new(
                 (Ipv4Addr::LOCALHOST, port).into(),
                 round_trip.min(SETUP_TIMEOUT),
                 self.near_port(keys.clone(), addresses.first()),
-            )),
-            None => None,
-        };
+            )
+        });
         if addresses.is_empty() && detour.is_none() {
             return Err(TransferError::Here(format!(
                 "no address for the data streams in: {}; name one with --data-address",
