@@ -28,6 +28,8 @@ Record
     probe      Probe (howdah.values.probe); null for all that is no probe
     share      Shared: the share of a guaranteed path that it had; null on other paths
     listened   Listened: whom it heard on a shared path and what it made of that; null where it did not listen
+    bottleneck Bottleneck (howdah.values.bottleneck): what the time of a copy went into; null of one that
+               failed, and in records of before
     limited    Limited (howdah.values.limit): what limits and pauses did; null where nobody asked for any
     sweep      Swept: of which sweep the run is; null for a run of its own
     traffic    what background traffic did (howdah.traffic.account.Traffic); null for all else
@@ -58,6 +60,7 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
 from howdah._native import host_limits
+from howdah.values.bottleneck import Bottleneck
 from howdah.values.limit import Limited
 from howdah.values.listened import Listened
 from howdah.values.outcome import Outcome
@@ -216,6 +219,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     probe: Probe | None = None
     share: Shared | None = None
     listened: Listened | None = None
+    bottleneck: Bottleneck | None = None
     limited: Limited | None = None
     sweep: Swept | None = None
     traffic: dict[str, Any] | None = None

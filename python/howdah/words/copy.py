@@ -13,6 +13,7 @@ from howdah.text import count, printable
 from howdah.values.limit import Limited
 from howdah.values.outcome import FileAction, FilesBeyond, Outcome
 from howdah.values.record import Record, Shared
+from howdah.words import bottleneck
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
 from howdah.words.heard import in_words as in_words_heard
@@ -31,6 +32,7 @@ def summary(record: Record, file: Path | None) -> str:
     ]
     lines += _limited(record.limited)
     lines += _shared(record.share)
+    lines += _slow(record)
     if record.verification is not None:
         # Other copies do not load what checks files.
         from howdah.words.verification import in_short  # noqa: PLC0415
@@ -151,6 +153,15 @@ def _changes(record: Record) -> list[str]:
     return [*heard, *(change_in_words(change) for change in told)]
 
 
+def _slow(record: Record) -> list[str]:
+    """The line on what held it back, where one cause did."""
+    if record.outcome is None:
+        return []
+    ends = bottleneck.Ends.of(record.outcome, record.host, record.origin)
+    line = bottleneck.line(record.bottleneck, ends)
+    return [line] if line else []
+
+
 def _shared(share: Shared | None) -> list[str]:
     if share is None:
         return []
@@ -247,6 +258,8 @@ def details(record: Record, archive: Path) -> str:
         lines += [*_plan_in_use(record, compared), *_changes(record)]
         lines += _limited(record.limited)
         lines += _shared(record.share)
+        lines += _slow(record)
+        lines += bottleneck.details(record.bottleneck)
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]
         if record.outcome.left_out_more:

@@ -5,4 +5,5 @@ pub mod context;
 pub mod digests;
 pub mod lines;
 pub mod naming;
+pub mod spent;
 pub mod tuning;

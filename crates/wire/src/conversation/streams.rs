@@ -1,8 +1,8 @@
 //! What is said of data streams: what has come on each, how they do, and how they are steered.
 
 use super::ProtocolError;
-use crate::limits::MAX_STEERINGS_OPEN;
-use crate::message::{Job, Message, Sample};
+use crate::limits::{MAX_SPENT_NS, MAX_STEERINGS_OPEN};
+use crate::message::{Finished, Job, Message, Sample};
 use crate::steer::{Steered, Steering, check_control};
 
 /// The streams of the plan, as far as anything was said of them.
@@ -35,6 +35,18 @@ impl Streams {
             return Err(ProtocolError("samples of streams that the plan has not"));
         }
         Ok(())
+    }
+
+    pub(super) fn hear_account(&self, finished: &Finished) -> Result<(), ProtocolError> {
+        if finished.streams.len() > usize::from(self.opened) {
+            return Err(ProtocolError("an account of streams that the plan has not"));
+        }
+        if finished.finishing_ns > MAX_SPENT_NS {
+            return Err(ProtocolError("a time that no copy takes"));
+        }
+        finished.naming.check()?;
+        let mut streams = finished.streams.iter();
+        streams.try_for_each(|stream| stream.spent.check())
     }
 
     pub(super) fn hear_taken(&mut self, taken: &[u64]) -> Result<(), ProtocolError> {

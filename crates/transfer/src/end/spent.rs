@@ -1,0 +1,256 @@
+//! What threads spend their time on, booked as they go: why a copy is slow is told by it.
+//!
+//! A thread books itself ([`begin`]) and then says what it does ([`doing`]), wherever that is. A change costs a look
+//! at the clock, some 30 ns, and is made for 16 KiB of a file at the least. Of every so many changes one is measured
+//! on the processor's clock too, which is a system call: time that a thread needs a processor and has none is no
+//! time of its disk. Code that runs on other threads books nothing.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use howdah_wire::{Doing, Spent};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Of so many changes of a sender one is measured on the processor's clock. It changes three times for 16 KiB; odd,
+/// so that each kind has its turn.
+pub const SENDER_MEASURES: u32 = 61;
+/// The same of other threads, which change a few times for half a megabyte.
+pub const OTHERS_MEASURE: u32 = 7;
+
+/// What one stream's threads have spent, one after the other, or another thread.
+#[derive(Debug, Default)]
+pub struct Book {
+    wall_ns: [AtomicU64; Doing::COUNT],
+    cpu_ns: [AtomicU64; Doing::COUNT],
+}
+
+impl Book {
+    /// What is in it so far.
+    pub fn spent(&self) -> Spent {
+        let read = |times: &[AtomicU64; Doing::COUNT]| {
+            std::array::from_fn(|index| times[index].load(Ordering::Relaxed))
+        };
+        Spent {
+            wall_ns: read(&self.wall_ns),
+            cpu_ns: read(&self.cpu_ns),
+            ..Spent::default()
+        }
+    }
+}
+
+/// What all threads of one end have spent.
+#[derive(Debug)]
+pub struct Books {
+    streams: Vec<Arc<Book>>,
+    /// Of the thread that names files.
+    pub naming: Arc<Book>,
+}
+
+impl Books {
+    /// Nothing spent yet.
+    pub fn new(streams: u16) -> Self {
+        Self {
+            streams: (0..streams).map(|_| Arc::default()).collect(),
+            naming: Arc::default(),
+        }
+    }
+
+    /// The book of a stream. A stream that the plan has not gets none that is read.
+    pub fn of(&self, stream: u16) -> Arc<Book> {
+        let known = self.streams.get(usize::from(stream));
+        known.map_or_else(Arc::default, Arc::clone)
+    }
+
+    /// What all streams have spent together.
+    pub fn sum(&self) -> Spent {
+        let mut sum = Spent::default();
+        for book in &self.streams {
+            sum.add(&book.spent());
+        }
+        sum
+    }
+}
+
+struct Clock {
+    book: Arc<Book>,
+    doing: Doing,
+    since: Instant,
+    /// On the processor's clock, of a change that is measured there.
+    cpu_since_ns: Option<u64>,
+    changes: u32,
+    measures: u32,
+}
+
+thread_local! {
+    static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
+}
+
+impl Clock {
+    fn change(&mut self, doing: Doing) -> Doing {
+        let now = Instant::now();
+        let index = self.doing as usize;
+        add(&self.book.wall_ns[index], since_ns(self.since, now));
+        if let Some(before_ns) = self.cpu_since_ns.take() {
+            let ran_ns = cpu_ns().saturating_sub(before_ns);
+            add(&self.book.cpu_ns[index], ran_ns * u64::from(self.measures));
+        }
+        self.changes += 1;
+        if self.changes == self.measures {
+            self.changes = 0;
+            self.cpu_since_ns = Some(cpu_ns());
+        }
+        self.since = now;
+        std::mem::replace(&mut self.doing, doing)
+    }
+}
+
+/// Adds to a counter that one thread at a time writes.
+fn add(counter: &AtomicU64, ns: u64) {
+    let before = counter.load(Ordering::Relaxed);
+    counter.store(before.wrapping_add(ns), Ordering::Relaxed);
+}
+
+fn since_ns(then: Instant, now: Instant) -> u64 {
+    u64::try_from(now.duration_since(then).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What this thread has run on a processor.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Books this thread, which is at [`Doing::Start`], until what is returned is dropped.
+#[must_use]
+pub fn begin(book: Arc<Book>, measures: u32) -> Booked {
+    CLOCK.set(Some(Clock {
+        book,
+        doing: Doing::Start,
+        since: Instant::now(),
+        cpu_since_ns: None,
+        changes: 0,
+        measures,
+    }));
+    Booked(PhantomData)
+}
+
+/// A thread that is booked.
+pub struct Booked(PhantomData<*const ()>);
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        change(Doing::Rest);
+        CLOCK.set(None);
+    }
+}
+
+/// The thread does this from now on; what it did.
+fn change(doing: Doing) -> Option<Doing> {
+    CLOCK.with_borrow_mut(|clock| clock.as_mut().map(|clock| clock.change(doing)))
+}
+
+/// The first block or piece is there. What the thread does from now on is told apart.
+pub fn started() {
+    if current() == Some(Doing::Start) {
+        change(Doing::Rest);
+    }
+}
+
+fn current() -> Option<Doing> {
+    CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.doing))
+}
+
+/// The thread does this until what is returned is dropped. Before it has [`started`], all is part of the start.
+#[must_use]
+pub fn doing(doing: Doing) -> Stay {
+    let before = current().filter(|&before| before != Doing::Start);
+    if before.is_some() {
+        change(doing);
+    }
+    Stay {
+        before,
+        thread: PhantomData,
+    }
+}
+
+/// What a thread does for a while.
+pub struct Stay {
+    before: Option<Doing>,
+    thread: PhantomData<*const ()>,
+}
+
+impl Stay {
+    /// Goes on with something else, for one look at the clock in place of two.
+    pub fn then(&self, doing: Doing) {
+        if self.before.is_some() {
+            change(doing);
+        }
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            change(before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    const STEP: Duration = Duration::from_millis(30);
+
+    fn of(spent: &Spent, doing: Doing) -> Duration {
+        Duration::from_nanos(spent.wall_ns[doing as usize])
+    }
+
+    #[test]
+    fn time_is_booked_where_it_was_spent_and_all_of_it() {
+        let book = Arc::new(Book::default());
+        let began = Instant::now();
+        {
+            let _booked = begin(Arc::clone(&book), 1);
+            {
+                let _not_apart = doing(Doing::Waiting);
+                sleep(STEP);
+            }
+            started();
+            {
+                let disk = doing(Doing::Disk);
+                sleep(STEP);
+                disk.then(Doing::Digest);
+                let busy = Instant::now();
+                while busy.elapsed() < STEP {}
+            }
+            {
+                let _socket = doing(Doing::Socket);
+                {
+                    let _turn = doing(Doing::Turn);
+                    sleep(STEP);
+                }
+            }
+        }
+        let all = began.elapsed();
+        let _nobody_books_this = doing(Doing::Flush);
+        let spent = book.spent();
+        for doing in [Doing::Start, Doing::Disk, Doing::Digest, Doing::Turn] {
+            assert!(of(&spent, doing) >= STEP, "{doing:?}: {spent:?}");
+        }
+        for doing in [Doing::Waiting, Doing::Socket, Doing::Flush] {
+            assert!(of(&spent, doing) < STEP / 2, "{doing:?}: {spent:?}");
+        }
+        let sum: u64 = spent.wall_ns.iter().sum();
+        assert!(Duration::from_nanos(sum) <= all, "{sum}: {all:?}");
+        let ran = spent.cpu_ns[Doing::Digest as usize];
+        assert!(ran > 0 && ran <= spent.wall_ns[Doing::Digest as usize] + 1_000_000);
+        assert!(spent.cpu_ns[Doing::Disk as usize] < ran / 2, "{spent:?}");
+    }
+}
