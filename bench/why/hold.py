@@ -21,7 +21,7 @@ _BLOCKS = Path("/sys/fs/cgroup/blkio")
 _PROCESSORS = Path("/sys/fs/cgroup/cpu")
 _ACCOUNTS = Path("/sys/fs/cgroup/cpuacct")
 _SPARED_BYTES = 64 << 20
-_PERIOD_US = 20_000
+_PERIOD_US = 100_000
 _POLL_S = 0.01
 _PORT = "5209"
 

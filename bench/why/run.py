@@ -50,14 +50,14 @@ def one(case: Case, disk: hold.Disk) -> Run:
                     disk.folder / "one",
                 )
             of = disk.folder / "one" if case.files > 1 else source
-            control_s = _total_s(_copy(easy, disk, of, target)[0])
+            control_s = _moving_s(_copy(easy, disk, of, target)[0])
         record, ran_s = _copy(case, disk, source, target)
     finally:
         for path in (source, target, disk.folder / "one"):
             _remove(path)
     found = record.bottleneck
     if found is None:
-        raise HowdahError(f"{case.kind}, seed {case.seed}: the record does not say where the time went")
+        raise HowdahError("the record does not say where the time went")
     main = found.shares[0]
     share = sum(each.share for each in found.shares if each.cause in case.causes)
     return {
@@ -68,7 +68,7 @@ def one(case: Case, disk: hold.Disk) -> Run:
         "named": main.cause.value,
         "right": main.cause in case.causes,
         "share": share,
-        "true_share": _truth(case, found.total_s, control_s, ran_s),
+        "true_share": _truth(case, record, control_s, ran_s),
         "total_s": found.total_s,
         "control_s": control_s,
         "faster": found.faster,
@@ -78,12 +78,13 @@ def one(case: Case, disk: hold.Disk) -> Run:
     }
 
 
-def _truth(case: Case, total_s: float, control_s: float | None, ran_s: float | None) -> float:
+def _truth(case: Case, record: Record, control_s: float | None, ran_s: float | None) -> float:
     """The part of the time that the bottleneck took, by what is known of it."""
+    total_s, moving_s = _total_s(record), _moving_s(record)
     if case.takes_s is not None:
         alone_s = case.takes_s if case.takes_s > 0 else total_s + case.takes_s
     elif control_s is not None:
-        alone_s = total_s - control_s
+        alone_s = moving_s - control_s
     elif ran_s is not None and case.processor is not None:
         alone_s = ran_s / case.processor
     else:
@@ -178,5 +179,11 @@ def _remove(path: Path) -> None:
 
 def _total_s(record: Record) -> float:
     if record.bottleneck is None:
-        raise HowdahError("the control copy does not say where its time went")
+        raise HowdahError("the record does not say where the time went")
     return record.bottleneck.total_s
+
+
+def _moving_s(record: Record) -> float:
+    if record.outcome is None or record.outcome.moving_s is None:
+        raise HowdahError("the copy has moved nothing")
+    return record.outcome.moving_s

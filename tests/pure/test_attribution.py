@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from howdah.values.attribution import Asked, of_outcome, of_progress, thread
@@ -40,6 +41,10 @@ def outcome(sender: Spent, receiver: Spent, **fields: object) -> Outcome:
     return Outcome(**(values | fields))
 
 
+MANY = {"files": 10_000, "bytes": 10**7}
+"""Small files."""
+
+
 def found(sender: Spent, receiver: Spent, asked: Asked | None = None, **fields: object) -> Bottleneck:
     made = of_outcome(outcome(sender, receiver, **fields), asked or Asked())
     assert made is not None
@@ -69,7 +74,7 @@ CASES = {
 
 @pytest.mark.parametrize("cause", CASES)
 def test_the_part_that_was_busy_is_named(cause: Cause) -> None:
-    made = found(*CASES[cause])
+    made = found(*CASES[cause], **(MANY if cause is Cause.SMALL_FILES else {}))
     assert made.main is not None
     assert made.main.cause is cause
     # Start and end are 1.5 s of 11.5.
@@ -112,14 +117,26 @@ def test_a_copy_that_ends_in_slow_start_was_held_back_by_its_start() -> None:
 def test_time_without_a_processor_is_no_time_of_the_disk() -> None:
     """Reads from the page cache take as long as the thread waits for a core."""
     starved = spent({"digest": 0.3, "rest": 0.3, "disk": 0.4}, digest=3.0, rest=3.0, disk=4.0)
-    one = thread(starved, encrypted=False)
-    assert one.starved == pytest.approx(10.0)
-    assert one.disk_s == pytest.approx(0.0, abs=1e-9)
-    main = found(starved, WAITS, encrypted=False).main
-    assert main is not None
-    assert main.cause is Cause.SOURCE_CPU
+    told = msgspec.structs.replace(starved, delayed_s=9.0)
+    for each in (starved, told):
+        one = thread(each, encrypted=False)
+        assert one.disk_s == pytest.approx(0.0, abs=1e-9)
+        main = found(each, WAITS, encrypted=False).main
+        assert main is not None
+        assert main.cause is Cause.SOURCE_CPU
     slow = spent({"disk": 0.1}, digest=0.5, rest=0.5, disk=9.0)
     assert thread(slow, encrypted=False).disk_s == pytest.approx(8.9)
+
+
+def test_a_limit_of_the_processor_also_strikes_where_a_thread_goes_to_sleep() -> None:
+    """A thread that its cgroup stops is often found in the call that sent its data."""
+    stopped = msgspec.structs.replace(
+        spent({"digest": 0.3, "rest": 0.3, "socket": 0.3}, digest=1.0, rest=1.0, socket=8.0), delayed_s=9.0
+    )
+    one = thread(stopped, encrypted=True)
+    assert one.waits_s < 0.2
+    assert one.all_s == pytest.approx(10.0)
+    assert one.sealing_s == pytest.approx(one.cpu_s, rel=0.1)
 
 
 def test_flushes_at_the_end_are_the_disks_and_the_rest_of_the_end_is_the_end() -> None:
@@ -129,13 +146,12 @@ def test_flushes_at_the_end_are_the_disks_and_the_rest_of_the_end_is_the_end() -
     assert share(made, Cause.END) == pytest.approx(0.5 / 12.0, abs=0.01)
 
 
-def test_waits_for_names_are_the_price_of_small_files_unless_they_are_flushes() -> None:
+def test_waits_for_names_are_the_price_of_small_files() -> None:
     names = spent(naming=9.0, socket=1.0)
-    many = {"files": 10_000, "bytes": 10**7}
-    small = found(WAITS, names, naming=Spent(wall_s={"naming": 9.0, "flush": 0.1}), **many)
-    assert share(small, Cause.SMALL_FILES) > 0.7
-    slow = found(WAITS, names, naming=Spent(wall_s={"naming": 0.1, "flush": 9.0}), **many)
-    assert share(slow, Cause.RECEIVER_DISK) > 0.7
+    both = Spent(wall_s={"naming": 3.0, "flush": 6.0})
+    assert share(found(WAITS, names, naming=both, **MANY), Cause.SMALL_FILES) > 0.7
+    large = found(WAITS, names, naming=both, files=1000, bytes=10**9)
+    assert share(large, Cause.RECEIVER_DISK) == pytest.approx(2 * share(large, Cause.SMALL_FILES))
 
 
 def test_the_gain_is_bounded_by_the_next_part_and_by_what_the_path_has_given() -> None:
@@ -175,3 +191,20 @@ def test_a_copy_under_way_is_told_without_start_and_end() -> None:
     shares = of_progress(sender, receiver, Asked(), encrypted=True, mean_bytes=1e9)
     assert shares[0].cause is Cause.RECEIVER_DISK
     assert of_progress(Spent(), Spent(), Asked(), encrypted=True, mean_bytes=0.0) == []
+
+
+def test_opening_a_single_file_for_long_is_the_disks() -> None:
+    slow = spent(opening=8.0, socket=1.0, digest=0.5, rest=0.5)
+    assert share(found(slow, WAITS), Cause.SOURCE_DISK) > 0.6
+    assert share(found(WAITS, slow), Cause.RECEIVER_DISK) > 0.6
+
+
+def test_bursts_of_a_slow_end_are_not_the_paths() -> None:
+    """The socket had nothing to carry most of the time, though its thread waited for it now and then."""
+    bursts = spent(disk=6.0, socket=3.5, digest=0.25, rest=0.25)
+    times_s = [1.0 + step / 10 for step in range(100)]
+    half = [sample(t_s, 600, ssthresh=500, limited="cwnd" if t_s < 5 else "app") for t_s in times_s]
+    idle = found(bursts, WAITS, samples=half)
+    busy = found(bursts, WAITS, samples=[sample(t_s, 600, ssthresh=500, limited="cwnd") for t_s in times_s])
+    assert share(idle, Cause.SOURCE_DISK) > share(busy, Cause.SOURCE_DISK) + 0.1
+    assert share(idle, Cause.PATH) < share(busy, Cause.PATH) - 0.1

@@ -176,6 +176,7 @@ fn spent(input: &mut Input<'_>) -> Spent {
     Spent {
         wall_ns: [number(input); Doing::COUNT],
         cpu_ns: [number(input); Doing::COUNT],
+        delayed_ns: number(input),
         busy_us: number(input),
         ..Spent::default()
     }

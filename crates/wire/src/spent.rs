@@ -73,6 +73,8 @@ pub struct Spent {
     pub wall_ns: [u64; Doing::COUNT],
     /// Of them, what the threads ran on a processor, by samples.
     pub cpu_ns: [u64; Doing::COUNT],
+    /// Nanoseconds in which they could have run and had no processor; 0 where the kernel does not say.
+    pub delayed_ns: u64,
     /// A sender's sockets had data waiting or in flight, in microseconds.
     pub busy_us: u64,
     /// Of that, the receiver's window was the limit.
@@ -90,6 +92,7 @@ impl Spent {
         for (all, one) in self.cpu_ns.iter_mut().zip(more.cpu_ns) {
             *all = all.saturating_add(one);
         }
+        self.delayed_ns = self.delayed_ns.saturating_add(more.delayed_ns);
         self.busy_us = self.busy_us.saturating_add(more.busy_us);
         self.rwnd_limited_us = self.rwnd_limited_us.saturating_add(more.rwnd_limited_us);
         self.sndbuf_limited_us = self
@@ -98,9 +101,14 @@ impl Spent {
     }
 
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
-        let sockets_us = [self.busy_us, self.rwnd_limited_us, self.sndbuf_limited_us];
+        let others = [
+            self.delayed_ns,
+            self.busy_us,
+            self.rwnd_limited_us,
+            self.sndbuf_limited_us,
+        ];
         let all = self.wall_ns.iter().chain(&self.cpu_ns);
-        let within = all.chain(&sockets_us).all(|&time| time <= MAX_SPENT_NS);
+        let within = all.chain(&others).all(|&time| time <= MAX_SPENT_NS);
         match within {
             true => Ok(()),
             false => Err(ProtocolError("a time that no copy takes")),

@@ -42,6 +42,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     the disk to have what was written, ``naming`` for the thread that flushes and names files."""
     cpu_s: dict[Doing, float] = {}
     """Of it, what it ran on a processor, by samples."""
+    delayed_s: float = 0.0
+    """It could have run, and had no processor (schedstat; a limit by cgroup counts too)."""
     busy_s: float = 0.0
     """A sender's sockets had data waiting or in flight (tcpi_busy_time)."""
     rwnd_limited_s: float = 0.0

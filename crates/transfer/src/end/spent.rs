@@ -2,14 +2,16 @@
 //!
 //! A thread books itself ([`begin`]) and then says what it does ([`doing`]), wherever that is. A change costs a look
 //! at the clock, some 30 ns, and is made for 16 KiB of a file at the least. Of every so many changes one is measured
-//! on the processor's clock too, which is a system call: time that a thread needs a processor and has none is no
-//! time of its disk. Code that runs on other threads books nothing.
+//! on the processor's clock too, which is a system call. Each second, and at the end, the kernel is asked how long the
+//! thread waited for a processor: such time is no time of its disk. Code that runs on other threads books nothing.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::marker::PhantomData;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use howdah_wire::{Doing, Spent};
 use rustix::time::{ClockId, clock_gettime};
@@ -20,11 +22,15 @@ pub const SENDER_MEASURES: u32 = 61;
 /// The same of other threads, which change a few times for half a megabyte.
 pub const OTHERS_MEASURE: u32 = 7;
 
+/// Between two questions how long a thread waited for a processor.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
 /// What one stream's threads have spent, one after the other, or another thread.
 #[derive(Debug, Default)]
 pub struct Book {
     wall_ns: [AtomicU64; Doing::COUNT],
     cpu_ns: [AtomicU64; Doing::COUNT],
+    delayed_ns: AtomicU64,
 }
 
 impl Book {
@@ -36,6 +42,7 @@ impl Book {
         Spent {
             wall_ns: read(&self.wall_ns),
             cpu_ns: read(&self.cpu_ns),
+            delayed_ns: self.delayed_ns.load(Ordering::Relaxed),
             ..Spent::default()
         }
     }
@@ -82,6 +89,42 @@ struct Clock {
     cpu_since_ns: Option<u64>,
     changes: u32,
     measures: u32,
+    scheduled: Scheduled,
+}
+
+/// What the scheduler says of this thread (`/proc/thread-self/schedstat`): what it ran, and then how long it could
+/// have run and waited, in nanoseconds. A limit by cgroup counts as waiting.
+struct Scheduled {
+    /// Absent where it cannot be read.
+    file: Option<File>,
+    delayed_ns: u64,
+    asked: Instant,
+}
+
+impl Scheduled {
+    fn new() -> Self {
+        let mut made = Self {
+            file: File::open("/proc/thread-self/schedstat").ok(),
+            delayed_ns: 0,
+            asked: Instant::now(),
+        };
+        made.more_ns(made.asked);
+        made
+    }
+
+    /// How much more it waited since the last time.
+    fn more_ns(&mut self, now: Instant) -> u64 {
+        self.asked = now;
+        let mut text = [0; 96];
+        let read = |file: &File| file.read_at(&mut text, 0).ok();
+        let Some(len) = self.file.as_ref().and_then(read) else {
+            return 0;
+        };
+        let text = str::from_utf8(&text[..len]).unwrap_or_default();
+        let field = text.split_ascii_whitespace().nth(1);
+        let now_ns = field.and_then(|field| field.parse().ok()).unwrap_or(0);
+        now_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, now_ns))
+    }
 }
 
 thread_local! {
@@ -101,9 +144,16 @@ impl Clock {
         if self.changes == self.measures {
             self.changes = 0;
             self.cpu_since_ns = Some(cpu_ns());
+            if now.duration_since(self.scheduled.asked) >= ASK_EVERY {
+                self.ask(now);
+            }
         }
         self.since = now;
         std::mem::replace(&mut self.doing, doing)
+    }
+
+    fn ask(&mut self, now: Instant) {
+        add(&self.book.delayed_ns, self.scheduled.more_ns(now));
     }
 }
 
@@ -134,6 +184,7 @@ pub fn begin(book: Arc<Book>, measures: u32) -> Booked {
         cpu_since_ns: None,
         changes: 0,
         measures,
+        scheduled: Scheduled::new(),
     }));
     Booked(PhantomData)
 }
@@ -144,7 +195,9 @@ pub struct Booked(PhantomData<*const ()>);
 impl Drop for Booked {
     fn drop(&mut self) {
         change(Doing::Rest);
-        CLOCK.set(None);
+        if let Some(mut clock) = CLOCK.take() {
+            clock.ask(Instant::now());
+        }
     }
 }
 
@@ -204,7 +257,6 @@ impl Drop for Stay {
 mod tests {
     use super::*;
     use std::thread::sleep;
-    use std::time::Duration;
 
     const STEP: Duration = Duration::from_millis(30);
 
@@ -252,5 +304,6 @@ mod tests {
         let ran = spent.cpu_ns[Doing::Digest as usize];
         assert!(ran > 0 && ran <= spent.wall_ns[Doing::Digest as usize] + 1_000_000);
         assert!(spent.cpu_ns[Doing::Disk as usize] < ran / 2, "{spent:?}");
+        assert!(spent.delayed_ns <= sum, "{spent:?}");
     }
 }

@@ -295,6 +295,7 @@ pub struct Account {
 struct SpentJson {
     wall_s: BTreeMap<&'static str, f64>,
     cpu_s: BTreeMap<&'static str, f64>,
+    delayed_s: f64,
     busy_s: f64,
     rwnd_limited_s: f64,
     sndbuf_limited_s: f64,
@@ -312,6 +313,7 @@ impl SpentJson {
         Self {
             wall_s: named(&spent.wall_ns),
             cpu_s: named(&spent.cpu_ns),
+            delayed_s: spent.delayed_ns as f64 / 1e9,
             busy_s: seconds(spent.busy_us),
             rwnd_limited_s: seconds(spent.rwnd_limited_us),
             sndbuf_limited_s: seconds(spent.sndbuf_limited_us),
