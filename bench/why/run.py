@@ -110,7 +110,8 @@ def _copy(case: Case, disk: hold.Disk, source: Path, target: Path) -> tuple[Reco
         stack.enter_context(disk.at(case.disk_bps))
         made = _run(wan, argv, env, processor, case)
         shutil.rmtree(data, ignore_errors=True)
-        return msgspec.json.decode(made, type=Record), processor and processor.ran_s()
+        ran_s = None if processor is None else processor.ran_s()
+        return msgspec.json.decode(made, type=Record), ran_s
 
 
 def _run(

@@ -7,7 +7,9 @@ import msgspec
 MOST = 0.5
 """The part of the time from which on a cause is called the bottleneck."""
 WORTH = 0.10
-"""What mending it has to gain to be worth a line."""
+"""What mending it has to gain to be worth a line,"""
+WORTH_S = 1.0
+"""and what it has to save."""
 
 
 class Cause(StrEnum):
@@ -58,4 +60,5 @@ class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_worth_a_line(self) -> bool:
         """Whether one cause took most of the time, and to mend it would help."""
-        return self.main is not None and self.faster >= 1 + WORTH
+        saves_s = self.total_s * (1 - 1 / self.faster)
+        return self.main is not None and self.faster >= 1 + WORTH and saves_s >= WORTH_S

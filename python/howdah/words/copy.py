@@ -10,6 +10,7 @@ from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.remote.messages import Keep, Skip
 from howdah.text import count, printable
+from howdah.values.bottleneck import Cause
 from howdah.values.limit import Limited
 from howdah.values.outcome import FileAction, FilesBeyond, Outcome
 from howdah.values.record import Record, Shared
@@ -154,11 +155,14 @@ def _changes(record: Record) -> list[str]:
 
 
 def _slow(record: Record) -> list[str]:
-    """The line on what held it back, where one cause did."""
-    if record.outcome is None:
+    """The line on what held it back, where one cause did. Of a limit that was asked for another says it."""
+    found = record.bottleneck
+    if record.outcome is None or found is None or found.main is None:
+        return []
+    if found.main.cause is Cause.PACING and record.limited is not None:
         return []
     ends = bottleneck.Ends.of(record.outcome, record.host, record.origin)
-    line = bottleneck.line(record.bottleneck, ends)
+    line = bottleneck.line(found, ends)
     return [line] if line else []
 
 

@@ -122,7 +122,7 @@ impl Scheduled {
         };
         let text = str::from_utf8(&text[..len]).unwrap_or_default();
         let field = text.split_ascii_whitespace().nth(1);
-        let now_ns = field.and_then(|field| field.parse().ok()).unwrap_or(0);
+        let now_ns: u64 = field.and_then(|field| field.parse().ok()).unwrap_or(0);
         now_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, now_ns))
     }
 }
