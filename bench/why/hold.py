@@ -21,7 +21,8 @@ _BLOCKS = Path("/sys/fs/cgroup/blkio")
 _PROCESSORS = Path("/sys/fs/cgroup/cpu")
 _ACCOUNTS = Path("/sys/fs/cgroup/cpuacct")
 _SPARED_BYTES = 64 << 20
-_PERIOD_US = 100_000
+_QUOTA_US = 1000
+"""The least there is, so that what is sent between two stops fits into what is on the way."""
 _POLL_S = 0.01
 _PORT = "5209"
 
@@ -96,13 +97,14 @@ class Processor:
     def __init__(self, share: float) -> None:
         self._group = f"howdah-why-{os.getpid()}"
         self.share = share
+        self._since_s: float | None = None
 
     def __enter__(self) -> "Processor":
         for above in (_PROCESSORS, _ACCOUNTS):
             (above / self._group).mkdir()
         group = _PROCESSORS / self._group
-        (group / "cpu.cfs_period_us").write_text(f"{_PERIOD_US}\n")
-        (group / "cpu.cfs_quota_us").write_text(f"{round(self.share * _PERIOD_US)}\n")
+        (group / "cpu.cfs_period_us").write_text(f"{round(_QUOTA_US / self.share)}\n")
+        (group / "cpu.cfs_quota_us").write_text(f"{_QUOTA_US}\n")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,11 +118,18 @@ class Processor:
 
     def take(self, pid: int) -> None:
         """Puts a process there."""
+        self._since_s = time.monotonic()
         for above in (_PROCESSORS, _ACCOUNTS):
             (above / self._group / "cgroup.procs").write_text(f"{pid}\n")
 
-    def ran_s(self) -> float:
-        """What its processes have run."""
+    def held_s(self) -> float:
+        """How long it held its process back: for what that ran, and no longer than it was there."""
+        if self._since_s is None:
+            raise HowdahError("no process of a copy was found to be limited")
+        there_s = time.monotonic() - self._since_s
+        return min(there_s, self._ran_s() / self.share)
+
+    def _ran_s(self) -> float:
         return int((_ACCOUNTS / self._group / "cpuacct.usage").read_text()) / 1e9
 
     @contextlib.contextmanager

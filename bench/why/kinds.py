@@ -132,10 +132,10 @@ def source_processor(kind: str, seed: int) -> Case:
         seed=seed,
         causes=(Cause.SOURCE_CPU,),
         link=_fast(draw.uniform(1, 20)),
-        size_bytes=draw.randrange(200, 280) * MIB,
+        size_bytes=draw.randrange(300, 400) * MIB,
         push=seed % 2 == 0,
         options=("--plaintext", *_streams(draw)),
-        processor=draw.uniform(0.03, 0.05),
+        processor=draw.uniform(0.05, 0.08),
         limited="near" if seed % 2 == 0 else "far",
     )
 
@@ -147,10 +147,10 @@ def sealing(kind: str, seed: int) -> Case:
         seed=seed,
         causes=(Cause.SEALING, Cause.SOURCE_CPU),
         link=_fast(draw.uniform(1, 20)),
-        size_bytes=draw.randrange(200, 300) * MIB,
+        size_bytes=draw.randrange(300, 400) * MIB,
         memory=True,
         options=_streams(draw),
-        processor=draw.uniform(0.03, 0.05),
+        processor=draw.uniform(0.02, 0.035),
         limited="near",
     )
 
@@ -162,10 +162,10 @@ def receiver_processor(kind: str, seed: int) -> Case:
         seed=seed,
         causes=(Cause.RECEIVER_CPU,),
         link=_fast(draw.uniform(1, 20)),
-        size_bytes=draw.randrange(200, 280) * MIB,
+        size_bytes=draw.randrange(300, 400) * MIB,
         push=seed % 2 == 0,
         options=_streams(draw),
-        processor=draw.uniform(0.03, 0.05),
+        processor=draw.uniform(0.05, 0.08),
         limited="far" if seed % 2 == 0 else "near",
     )
 

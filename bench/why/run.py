@@ -51,7 +51,7 @@ def one(case: Case, disk: hold.Disk) -> Run:
                 )
             of = disk.folder / "one" if case.files > 1 else source
             control_s = _moving_s(_copy(easy, disk, of, target)[0])
-        record, ran_s = _copy(case, disk, source, target)
+        record, held_s = _copy(case, disk, source, target)
     finally:
         for path in (source, target, disk.folder / "one"):
             _remove(path)
@@ -68,7 +68,7 @@ def one(case: Case, disk: hold.Disk) -> Run:
         "named": main.cause.value,
         "right": main.cause in case.causes,
         "share": share,
-        "true_share": _truth(case, record, control_s, ran_s),
+        "true_share": _truth(case, record, control_s, held_s),
         "total_s": found.total_s,
         "control_s": control_s,
         "faster": found.faster,
@@ -78,22 +78,22 @@ def one(case: Case, disk: hold.Disk) -> Run:
     }
 
 
-def _truth(case: Case, record: Record, control_s: float | None, ran_s: float | None) -> float:
+def _truth(case: Case, record: Record, control_s: float | None, held_s: float | None) -> float:
     """The part of the time that the bottleneck took, by what is known of it."""
     total_s, moving_s = _total_s(record), _moving_s(record)
     if case.takes_s is not None:
         alone_s = case.takes_s if case.takes_s > 0 else total_s + case.takes_s
     elif control_s is not None:
         alone_s = moving_s - control_s
-    elif ran_s is not None and case.processor is not None:
-        alone_s = ran_s / case.processor
+    elif held_s is not None:
+        alone_s = held_s
     else:
         raise AssertionError(case.kind)
     return min(1.0, max(0.0, alone_s / total_s))
 
 
 def _copy(case: Case, disk: hold.Disk, source: Path, target: Path) -> tuple[Record, float | None]:
-    """One copy; its record, and what the end whose processor is limited ran."""
+    """One copy; its record, and how long a limited processor held it."""
     _remove(target)
     with contextlib.ExitStack() as stack:
         wan = stack.enter_context(lab.started(case.link, sshd=True))
@@ -110,8 +110,8 @@ def _copy(case: Case, disk: hold.Disk, source: Path, target: Path) -> tuple[Reco
         stack.enter_context(disk.at(case.disk_bps))
         made = _run(wan, argv, env, processor, case)
         shutil.rmtree(data, ignore_errors=True)
-        ran_s = None if processor is None else processor.ran_s()
-        return msgspec.json.decode(made, type=Record), ran_s
+        held_s = None if processor is None else processor.held_s()
+        return msgspec.json.decode(made, type=Record), held_s
 
 
 def _run(

@@ -100,8 +100,14 @@ def test_what_both_wait_for_is_told_by_the_sockets() -> None:
 
 
 def sample(t_s: float, cwnd: int, **fields: object) -> Sample:
-    values = {"stream": 0, "bytes_acked": 0, "rtt_s": 0.2, "min_rtt_s": 0.2, "retransmissions": 0}
-    values |= {"delivery_rate_bps": 1e9, "notsent_bytes": 0}
+    values = {
+        "stream": 0,
+        "bytes_acked": round(t_s * 1e8),
+        "rtt_s": 0.2,
+        "min_rtt_s": 0.2,
+        "retransmissions": 0,
+    }
+    values |= {"delivery_rate_bps": 8e8, "notsent_bytes": 0}
     return Sample(t_s=t_s, cwnd=cwnd, **(values | fields))
 
 

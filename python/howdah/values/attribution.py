@@ -355,8 +355,14 @@ def _mean(outcome: Outcome, part: Callable[[list[Sample], float], float]) -> flo
     for sample in outcome.samples:
         if outcome.setup_s is not None and sample.t_s > outcome.setup_s:
             by_stream.setdefault(sample.stream, []).append(sample)
-    parts = [part(samples, outcome.setup_s or 0.0) for samples in by_stream.values()]
+    parts = [part(_at_work(samples), outcome.setup_s or 0.0) for samples in by_stream.values()]
     return sum(parts) / len(parts) if parts else 0.0
+
+
+def _at_work(samples: list[Sample]) -> list[Sample]:
+    """Those until all was acknowledged."""
+    whole = samples[-1].bytes_acked
+    return samples[: 1 + sum(each.bytes_acked < whole for each in samples)]
 
 
 def _ramp(samples: list[Sample], begins_s: float) -> float:
@@ -379,8 +385,17 @@ def _ramp_ends_s(samples: list[Sample], begins_s: float) -> float:
 
 
 def _filled(samples: list[Sample], begins_s: float) -> float:
-    """The part of samples that the kernel calls limited by the congestion window."""
-    return sum(each.limited == "cwnd" for each in samples) / len(samples)
+    """The part of samples that the kernel calls limited by the congestion window.
+
+    It is no more than the rate is of what was delivered then: a sender in bursts is seen in their midst.
+    """
+    held = [each for each in samples if each.limited == "cwnd"]
+    delivered_bps = sum(each.delivery_rate_bps for each in held) / len(held) if held else 0.0
+    took_s = samples[-1].t_s - begins_s
+    if not delivered_bps or took_s <= 0:
+        return 0.0
+    rate_bps = samples[-1].bytes_acked * 8 / took_s
+    return min(len(held) / len(samples), rate_bps / delivered_bps)
 
 
 def _drained(samples: list[Sample], begins_s: float) -> float:
