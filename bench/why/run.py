@@ -109,8 +109,8 @@ def _copy(case: Case, disk: hold.Disk, source: Path, target: Path) -> tuple[Reco
             processor = stack.enter_context(hold.Processor(case.processor))
         stack.enter_context(disk.at(case.disk_bps))
         made = _run(wan, argv, env, processor, case)
-        shutil.rmtree(data, ignore_errors=True)
         held_s = None if processor is None else processor.held_s()
+        shutil.rmtree(data, ignore_errors=True)
         return msgspec.json.decode(made, type=Record), held_s
 
 
