@@ -102,7 +102,7 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
         sockets=summed(senders),
         flushing=_flushing(outcome.naming),
         small=small,
-        ramp=_mean(outcome, _ramp),
+        ramp=_within(_mean(outcome, _ramp), moving_s),
         filled=_mean(outcome, _filled),
         drained=_mean(outcome, _drained),
         rate_bps=outcome.bytes * 8 / moving_s,
@@ -350,7 +350,7 @@ def _flushing(naming: Spent) -> float:
 
 
 def _mean(outcome: Outcome, part: Callable[[list[Sample], float], float]) -> float:
-    """The mean of all streams that were sampled, of a part of their time from the first byte on."""
+    """The mean over all streams that were sampled of something in their time from the first byte on."""
     by_stream: dict[int, list[Sample]] = {}
     for sample in outcome.samples:
         if outcome.setup_s is not None and sample.t_s > outcome.setup_s:
@@ -366,10 +366,8 @@ def _at_work(samples: list[Sample]) -> list[Sample]:
 
 
 def _ramp(samples: list[Sample], begins_s: float) -> float:
-    """The part of slow start: no threshold yet, nothing lost, and the window still grew."""
-    whole_s = samples[-1].t_s - begins_s
-    ends_s = _ramp_ends_s(samples, begins_s)
-    return min(1.0, (ends_s - begins_s) / whole_s) if whole_s > 0 else 0.0
+    """The seconds of slow start: no threshold yet, nothing lost, and the window still grew."""
+    return _ramp_ends_s(samples, begins_s) - begins_s
 
 
 def _ramp_ends_s(samples: list[Sample], begins_s: float) -> float:
