@@ -10,7 +10,7 @@ use std::fs::File;
 use std::marker::PhantomData;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use howdah_wire::{Doing, Spent};
@@ -26,21 +26,52 @@ pub const OTHERS_MEASURE: u32 = 7;
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// What one stream's threads have spent, one after the other, or another thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Book {
     wall_ns: [AtomicU64; Doing::COUNT],
     cpu_ns: [AtomicU64; Doing::COUNT],
     delayed_ns: AtomicU64,
+    /// What the thread does now, and since when, in nanoseconds from `opened` on. [`NOBODY`]: no thread is booked.
+    doing: AtomicUsize,
+    since_ns: AtomicU64,
+    opened: Instant,
+}
+
+const NOBODY: usize = usize::MAX;
+
+impl Default for Book {
+    fn default() -> Self {
+        Self {
+            wall_ns: Default::default(),
+            cpu_ns: Default::default(),
+            delayed_ns: AtomicU64::default(),
+            doing: AtomicUsize::new(NOBODY),
+            since_ns: AtomicU64::default(),
+            opened: Instant::now(),
+        }
+    }
 }
 
 impl Book {
-    /// What is in it so far.
+    fn note(&self, doing: usize, now: Instant) {
+        self.since_ns
+            .store(since_ns(self.opened, now), Ordering::Relaxed);
+        self.doing.store(doing, Ordering::Relaxed);
+    }
+
+    /// What is in it so far, with what its thread is at. A thread that changes at this very moment may have some
+    /// microseconds booked twice or not yet.
     pub fn spent(&self) -> Spent {
         let read = |times: &[AtomicU64; Doing::COUNT]| {
             std::array::from_fn(|index| times[index].load(Ordering::Relaxed))
         };
+        let mut wall_ns: [u64; Doing::COUNT] = read(&self.wall_ns);
+        if let Some(all) = wall_ns.get_mut(self.doing.load(Ordering::Relaxed)) {
+            let now_ns = since_ns(self.opened, Instant::now());
+            *all += now_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed));
+        }
         Spent {
-            wall_ns: read(&self.wall_ns),
+            wall_ns,
             cpu_ns: read(&self.cpu_ns),
             delayed_ns: self.delayed_ns.load(Ordering::Relaxed),
             ..Spent::default()
@@ -149,6 +180,7 @@ impl Clock {
             }
         }
         self.since = now;
+        self.book.note(doing as usize, now);
         std::mem::replace(&mut self.doing, doing)
     }
 
@@ -177,10 +209,12 @@ fn cpu_ns() -> u64 {
 /// Books this thread, which is at [`Doing::Start`], until what is returned is dropped.
 #[must_use]
 pub fn begin(book: Arc<Book>, measures: u32) -> Booked {
+    let now = Instant::now();
+    book.note(Doing::Start as usize, now);
     CLOCK.set(Some(Clock {
         book,
         doing: Doing::Start,
-        since: Instant::now(),
+        since: now,
         cpu_since_ns: None,
         changes: 0,
         measures,
@@ -196,7 +230,9 @@ impl Drop for Booked {
     fn drop(&mut self) {
         change(Doing::Rest);
         if let Some(mut clock) = CLOCK.take() {
-            clock.ask(Instant::now());
+            let now = Instant::now();
+            clock.ask(now);
+            clock.book.note(NOBODY, now);
         }
     }
 }
@@ -278,6 +314,8 @@ mod tests {
             {
                 let disk = doing(Doing::Disk);
                 sleep(STEP);
+                let under_way = book.spent();
+                assert!(of(&under_way, Doing::Disk) >= STEP, "{under_way:?}");
                 disk.then(Doing::Digest);
                 let busy = Instant::now();
                 while busy.elapsed() < STEP {}
