@@ -69,25 +69,29 @@ pub fn any_message(input: &mut Input<'_>) -> Message {
         9 => Message::Warning(text(input)),
         10 => Message::Alive,
         11 => Message::LeftOut(text(input)),
-        12 => Message::Finished(Box::new(Finished {
-            peak_memory_bytes: option(input, |input| input.u64()),
-            streams: vec![
-                StreamSummary {
-                    spent: spent(input),
-                    ..StreamSummary::default()
-                };
-                input.below(4)
-            ],
-            naming: spent(input),
-            finishing_ns: number(input),
-            removal: option(input, |input| Removal {
+        12 => {
+            let peak_memory_bytes = option(input, |input| input.u64());
+            let streams = input.below(4);
+            let removal = option(input, |input| Removal {
                 extraneous: number(input),
                 removed: number(input),
                 failed: number(input),
                 held: option(input, |_| Held::LeftOut),
-            }),
-            ..Finished::default()
-        })),
+            });
+            let spent = spent(input);
+            let stream = StreamSummary {
+                spent,
+                ..StreamSummary::default()
+            };
+            Message::Finished(Box::new(Finished {
+                peak_memory_bytes,
+                streams: vec![stream; streams],
+                removal,
+                naming: spent,
+                finishing_ns: number(input),
+                ..Finished::default()
+            }))
+        }
         13 => Message::Failed(text(input)),
         14 => Message::Cancel,
         15 => Message::Steer(Steering {
