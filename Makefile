@@ -47,7 +47,7 @@ lint-python:
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked bench-first
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked bench-first bench-why
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -78,6 +78,9 @@ bench-blocked: build ## copies through firewalls, a jump host and ssh beside scp
 bench-million: build ## a million files beside rsync: memory, nothing to do, --delete, some 40 minutes (ARGS="--files 20000")
 	@scripts/system.sh --tests
 	$(RUN) -m bench.million $(ARGS)
+bench-why: build ## bottlenecks made on purpose, and whether copies name them, some 30 minutes (ARGS="--only loss")
+	@scripts/system.sh --tests
+	$(RUN) -m bench.why $(ARGS)
 bench-filters: build ## 10,000 random trees and filter rules, copied by howdah and by rsync
 	@scripts/system.sh --tests
 	$(RUN) -m bench.filters

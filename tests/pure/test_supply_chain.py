@@ -72,7 +72,7 @@ def test_the_bill_holds_all_that_is_locked_each_with_its_digests(bill: dict[str,
 
 def test_what_users_get_is_told_from_what_tests_need(bill: dict[str, Any]) -> None:
     required = {one["name"] for one in bill["components"] if one["scope"] == "required"}
-    assert {"rustls", "blake3", "aws-lc-sys", "postcard", "libbpf-sys", "numpy", "pygments"} <= required
+    assert {"blake3", "aws-lc-sys", "postcard", "libbpf-sys", "numpy", "pygments"} <= required
     optional = {one["name"] for one in bill["components"] if one["scope"] == "optional"}
     assert {"nats-py", "nkeys", "uvicorn", "scikit-learn"} <= optional
     assert not (required | optional) & {"proptest", "libtest-mimic", "libfuzzer-sys", "pytest", "ruff"}

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use howdah_filter::Filters;
 use howdah_wire::limits::{MAX_ADDRESSES, MAX_OFFERED_FILES, MAX_STREAMS, MIN_BLOCK_BYTES};
 use howdah_wire::{
-    Account, Answer, Checked, Compare, Compared, Content, DataPort, Delete, Direction, Extraneous,
-    FarHello, FileDigest, FileFlags, Finished, Found, Held, Hello, Job, Keep, Limit, LimitedBy,
-    Memory, Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal, Same,
-    Sample, Scanned, Skip, Span, Steered, Steering, StreamPlan, StreamSummary, TreePath, Walk, Way,
-    XattrsSum,
+    Account, Answer, Checked, Compare, Compared, Content, DataPort, Delete, Direction, Doing,
+    Extraneous, FarHello, FileDigest, FileFlags, Finished, Found, Held, Hello, Job, Keep, Limit,
+    LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal,
+    Same, Sample, Scanned, Skip, Span, Spent, Steered, Steering, StreamPlan, StreamSummary,
+    TreePath, Walk, Way, XattrsSum,
 };
 
 use crate::input::Input;
 
 /// Kinds of messages.
-pub const KINDS: u8 = 33;
+pub const KINDS: u8 = 34;
 
 /// Any message, drawn from an input.
 pub fn any_message(input: &mut Input<'_>) -> Message {
@@ -69,17 +69,29 @@ pub fn any_message(input: &mut Input<'_>) -> Message {
         9 => Message::Warning(text(input)),
         10 => Message::Alive,
         11 => Message::LeftOut(text(input)),
-        12 => Message::Finished(Box::new(Finished {
-            peak_memory_bytes: option(input, |input| input.u64()),
-            streams: vec![StreamSummary::default(); input.below(4)],
-            removal: option(input, |input| Removal {
+        12 => {
+            let peak_memory_bytes = option(input, |input| input.u64());
+            let streams = input.below(4);
+            let removal = option(input, |input| Removal {
                 extraneous: number(input),
                 removed: number(input),
                 failed: number(input),
                 held: option(input, |_| Held::LeftOut),
-            }),
-            ..Finished::default()
-        })),
+            });
+            let spent = spent(input);
+            let stream = StreamSummary {
+                spent,
+                ..StreamSummary::default()
+            };
+            Message::Finished(Box::new(Finished {
+                peak_memory_bytes,
+                streams: vec![stream; streams],
+                removal,
+                naming: spent,
+                finishing_ns: number(input),
+                ..Finished::default()
+            }))
+        }
         13 => Message::Failed(text(input)),
         14 => Message::Cancel,
         15 => Message::Steer(Steering {
@@ -156,10 +168,21 @@ pub fn any_message(input: &mut Input<'_>) -> Message {
             blake3: vec![option(input, |input| [input.byte(); 32]); input.below(4)],
         }),
         31 => Message::Expand(vec![small(input); count(input)]),
+        32 => Message::Spent(Box::new(spent(input))),
         _ => Message::Expanded(match input.byte() & 1 {
             0 => Ok(vec![small(input); count(input)]),
             _ => Err(text(input)),
         }),
+    }
+}
+
+fn spent(input: &mut Input<'_>) -> Spent {
+    Spent {
+        wall_ns: [number(input); Doing::COUNT],
+        cpu_ns: [number(input); Doing::COUNT],
+        delayed_ns: number(input),
+        busy_us: number(input),
+        ..Spent::default()
     }
 }
 

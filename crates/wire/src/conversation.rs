@@ -176,8 +176,10 @@ impl Conversation {
             }
             Message::Content(content) => self.removing.hear_content(content),
             Message::AllSent { .. } => self.removing.hear_all_sent(),
+            Message::Spent(spent) if at_near => spent.check(),
             Message::Finished(finished) if at_near => {
                 self.ended = true;
+                self.streams.hear_account(finished)?;
                 match finished.removal {
                     None => Ok(()),
                     Some(_) => Err(ProtocolError("a sender that has removed something")),
@@ -203,8 +205,10 @@ impl Conversation {
             Message::Names(names) if !at_near && self.names.may_come() => self.names.hear(names),
             Message::LeftOut(_) if at_near => Ok(()),
             Message::Extraneous(found) if at_near => self.removing.hear_extraneous(found),
+            Message::Spent(spent) if at_near => spent.check(),
             Message::Finished(finished) => {
                 self.ended = true;
+                self.streams.hear_account(finished)?;
                 self.removing.hear_account(finished.removal.as_ref())
             }
             _ => Err(NOT_ITS_TO_SEND),

@@ -17,6 +17,7 @@ mod piece;
 mod printable;
 mod removal;
 mod span;
+mod spent;
 mod steer;
 mod verdict;
 mod walk;
@@ -39,6 +40,7 @@ pub use piece::{
 pub use printable::{printable, printable_within};
 pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
 pub use span::{Checked, Found, Span};
+pub use spent::{Doing, Spent};
 pub use steer::{Limit, Steered, Steering};
 pub use verdict::{Arrivals, Verdict};
 pub use walk::{Links, Walk};

@@ -71,6 +71,9 @@ pub const MIN_SAMPLE_NS: u64 = 10_000_000;
 pub const MAX_SAMPLE_NS: u64 = 10_000_000_000;
 /// Longest time for which a copy waits for a path that is out, in nanoseconds: a day.
 pub const MAX_PATIENCE_NS: u64 = 86_400_000_000_000;
+/// Longest time that a thread or a socket may say to have spent, in nanoseconds or microseconds: ten years, over all
+/// streams.
+pub const MAX_SPENT_NS: u64 = 10 * 366 * 86_400_000_000_000;
 /// Longest text in one message, in bytes: a reason that names a few of the longest paths, escaped.
 pub const MAX_MESSAGE_TEXT_BYTES: usize = 64 << 10;
 /// Longest text one end shows its user on behalf of the other, in bytes.

@@ -11,6 +11,7 @@ use crate::path::TreePath;
 use crate::piece::{Attributes, Totals};
 use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
+use crate::spent::Spent;
 use crate::steer::{Limit, Steered, Steering};
 use crate::walk::Walk;
 use crate::xattrs::XattrsSum;
@@ -99,6 +100,8 @@ pub enum Message {
     Expand(Vec<Vec<u8>>),
     /// far → near: what they lead to there, 1 to [`crate::limits::MAX_SOURCES`] paths, or why not.
     Expanded(Result<Vec<Vec<u8>>, String>),
+    /// far → near: what the threads of its data streams have spent their time on so far, together.
+    Spent(Box<Spent>),
 }
 
 /// What the near end says first.
@@ -472,6 +475,10 @@ pub struct Finished {
     pub peak_memory_bytes: Option<u64>,
     /// Its sockets, by index of the stream.
     pub streams: Vec<StreamSummary>,
+    /// Receiver: what the thread has spent its time on that flushes and names files.
+    pub naming: Spent,
+    /// Receiver: how long it flushed and named when all had come, in nanoseconds.
+    pub finishing_ns: u64,
 }
 
 /// One socket at the end of a transfer, seen from one end.
@@ -491,4 +498,6 @@ pub struct StreamSummary {
     pub receive_buffer_bytes: Option<u64>,
     /// Largest congestion window sampled, in segments.
     pub max_cwnd: Option<u32>,
+    /// What its thread has spent its time on.
+    pub spent: Spent,
 }

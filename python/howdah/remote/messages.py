@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah.values.outcome import Change
+from howdah.values.outcome import Change, Spent
 from howdah.values.record import HostLimits
 
 SAMPLE_EVERY_S = 0.1
@@ -256,3 +256,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """What came of the data port where the data goes through ssh; null where it does not."""
     by_far_end: str | None = None
     """What came of the data port where the far end connects to this host; null where it does not."""
+    sender: Spent = Spent()
+    """What the sender's streams have spent their time on so far, together; told each second."""
+    receiver: Spent = Spent()

@@ -79,6 +79,8 @@ class _Run:
         self.origin: FarHello | None = None
         self.plan: Plan | None = None
         self.outcome: Outcome | None = None
+        self.last_outcome: Outcome | None = None
+        """That of the last session alone."""
         self.verification: Verification | None = None
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None
@@ -188,7 +190,15 @@ class _Run:
             error=error,
             flags=flags + self._flags(),
         )
-        return self.service.record(made)
+        made = self.service.record(made)
+        if self.last_outcome is None:
+            return made
+        # Loaded at the end of a copy.
+        from howdah.transfer import attributing  # noqa: PLC0415
+
+        return msgspec.structs.replace(
+            made, bottleneck=attributing.found(made, self.last_outcome, self.request)
+        )
 
     def _carried(self) -> Carried | None:
         if self.outcome is None or self.plan is None:
@@ -379,6 +389,7 @@ def _session(run: _Run, display: Display, archive: Archive, handed: Plan | None)
         finally:
             run.outside.read_digests(None)
             _join_digests(run.digests, own_digests)
+        run.last_outcome = outcome
         run.outcome = run.earlier.and_last(outcome, began_s - run.started_s)
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = run.close_account()

@@ -12,6 +12,7 @@ from howdah.remote.meter import Meter
 from howdah.text import printable
 from howdah.transfer.request import Request
 from howdah.transfer.valve import Valve
+from howdah.values.bottleneck import Share
 from howdah.values.plan import Plan
 from howdah.values.verification import Counts
 
@@ -49,6 +50,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from
     """As ``--limit`` takes it."""
     limit_bps: int | None = None
     """What counts of it at this hour; null: no limit."""
+    shares: list[Share] = []
+    """What the time of the streams went into so far, the most first; empty until that is known."""
 
 
 class Watched:
@@ -75,6 +78,7 @@ class Watched:
         self._rate_bps: float | None = None
         self._waits: tuple[float, str] | None = None
         self._verifies = False
+        self._encrypts = True
         self._ended: State | None = None
 
     def now(self) -> Standing:
@@ -98,7 +102,15 @@ class Watched:
             rate_bps=0.0 if made.state in {"paused", "done", "failed"} else self._rate_bps,
             streams=now.streams,
             retransmissions=now.retransmissions,
+            shares=self._shares(now),
         )
+
+    def _shares(self, now: Progress) -> list[Share]:
+        # Loaded when somebody asks how a copy stands.
+        from howdah.values.attribution import Asked, of_progress  # noqa: PLC0415
+
+        mean_bytes = now.bytes_done / now.files_done if now.files_done else 0.0
+        return of_progress(now.sender, now.receiver, Asked(), encrypted=self._encrypts, mean_bytes=mean_bytes)
 
     def _state(self) -> State:
         if self._ended is not None:
@@ -109,7 +121,8 @@ class Watched:
         return "paused" if self._valve.paused and phase not in {"done", "failed"} else phase
 
     def planned(self, decided: Plan, far: FarHello) -> None:
-        """Does nothing."""
+        """Sees whether it encrypts."""
+        self._encrypts = decided.encrypt
 
     def progress(self, now: Progress) -> None:
         """Sees how far it is."""

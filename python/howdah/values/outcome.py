@@ -28,6 +28,30 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     limited: Literal["cwnd", "app", "rwnd", "sndbuf"] | None = None
 
 
+Doing = Literal["start", "waiting", "opening", "disk", "digest", "rest", "turn", "socket", "flush", "naming"]
+"""What a thread of a copy does (crates/wire, spent.rs)."""
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread has spent its time on, or several together."""
+
+    wall_s: dict[Doing, float] = {}
+    """``start`` waits for the first block, ``waiting`` for the next one (the scan, answers, a pipe),
+    ``opening`` opens, makes and names files, ``disk`` reads or writes them, ``digest`` hashes, ``rest`` seals
+    records and computes the rest, ``turn`` waits for the limit, ``socket`` for the network, ``flush`` for
+    the disk to have what was written, ``naming`` for the thread that flushes and names files."""
+    cpu_s: dict[Doing, float] = {}
+    """Of it, what it ran on a processor, by samples."""
+    delayed_s: float = 0.0
+    """It could have run, and had no processor (schedstat; a limit by cgroup counts too)."""
+    busy_s: float = 0.0
+    """A sender's sockets had data waiting or in flight (tcpi_busy_time)."""
+    rwnd_limited_s: float = 0.0
+    """Of that, the receiver's window was the limit."""
+    sndbuf_limited_s: float = 0.0
+    """Of that, the send buffer was the limit."""
+
+
 class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One data connection when it was done."""
 
@@ -39,6 +63,9 @@ class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
     receive_buffer_bytes: int | None = None
     max_cwnd: int | None = None
     """Segments."""
+    sender: Spent = Spent()
+    """What its thread at the sender has spent its time on."""
+    receiver: Spent | None = None
 
 
 class FileAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +165,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     congestion_control: str | None = None
     """The one really in use, at the end."""
     streams: list[StreamOutcome] = []
+    naming: Spent = Spent()
+    """What the receiver's thread has spent its time on that flushes and names files."""
+    finishing_s: float = 0.0
+    """How long the receiver flushed and named when all had come."""
     samples: list[Sample] = []
     changes: list[Change] = []
     """The changes of the streams on the way, in time: the first 1,000."""

@@ -34,6 +34,8 @@ Record
     carried    Carried (howdah.values.memory): what the path was acknowledged to carry; null where the copy
                was too short to say
     resumed    Resumed (howdah.values.memory): what came of the plan's ``resume``; null without one
+    bottleneck Bottleneck (howdah.values.bottleneck): what the time of a copy went into; null of one that
+               failed, and in records of before
     limited    Limited (howdah.values.limit): what limits and pauses did; null where nobody asked for any
     sweep      Swept: of which sweep the run is; null for a run of its own
     traffic    what background traffic did (howdah.traffic.account.Traffic); null for all else
@@ -64,6 +66,7 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
 from howdah._native import host_limits
+from howdah.values.bottleneck import Bottleneck
 from howdah.values.limit import Limited
 from howdah.values.listened import Listened
 from howdah.values.memory import Carried, Resumed
@@ -227,6 +230,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     listened: Listened | None = None
     carried: Carried | None = None
     resumed: Resumed | None = None
+    bottleneck: Bottleneck | None = None
     limited: Limited | None = None
     sweep: Swept | None = None
     traffic: dict[str, Any] | None = None

@@ -10,9 +10,11 @@ from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.remote.messages import Keep, Skip
 from howdah.text import count, printable
+from howdah.values.bottleneck import Cause
 from howdah.values.limit import Limited
 from howdah.values.outcome import FileAction, FilesBeyond, Outcome
 from howdah.values.record import Record, Shared
+from howdah.words import bottleneck
 from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
 from howdah.words.heard import in_words as in_words_heard
@@ -32,6 +34,7 @@ def summary(record: Record, file: Path | None) -> str:
     ]
     lines += _limited(record.limited)
     lines += _shared(record.share)
+    lines += _slow(record)
     if record.verification is not None:
         # Other copies do not load what checks files.
         from howdah.words.verification import in_short  # noqa: PLC0415
@@ -153,6 +156,18 @@ def _changes(record: Record) -> list[str]:
     return [*heard, *(change_in_words(change) for change in told)]
 
 
+def _slow(record: Record) -> list[str]:
+    """The line on what held it back, where one cause did. Of a limit that was asked for another says it."""
+    found = record.bottleneck
+    if record.outcome is None or found is None or found.main is None:
+        return []
+    if found.main.cause is Cause.PACING and record.limited is not None:
+        return []
+    ends = bottleneck.Ends.of(record.outcome, record.host, record.origin)
+    line = bottleneck.line(found, ends)
+    return [line] if line else []
+
+
 def _shared(share: Shared | None) -> list[str]:
     if share is None:
         return []
@@ -249,6 +264,8 @@ def details(record: Record, archive: Path) -> str:
         lines += [*_plan_in_use(record, compared), *_changes(record)]
         lines += _limited(record.limited)
         lines += _shared(record.share)
+        lines += _slow(record)
+        lines += bottleneck.details(record.bottleneck)
         lines += _warnings(record.outcome)
         lines += [f"left out: {why}" for why in record.outcome.left_out]
         if record.outcome.left_out_more:

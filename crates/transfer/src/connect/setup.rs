@@ -21,6 +21,7 @@ use crate::connect::near_port::{Caller, Listening};
 use crate::connect::pending::{PendingPeers, ProvenPeer};
 use crate::end::abort::lock;
 use crate::end::context::Context;
+use crate::end::spent::{self, OTHERS_MEASURE, SENDER_MEASURES};
 use crate::error::TransferError;
 use crate::session::control::Event;
 use crate::streams::plain::PlainStream;
@@ -226,7 +227,15 @@ pub(crate) fn run(
     keep_alive(stream.socket());
     context.tuning.join(stream.socket());
     stream.limited_by(Arc::clone(&context.limiter));
+    let sends = (context.job.direction == Direction::Push) == (context.side == Side::Near);
+    let measures = if sends {
+        SENDER_MEASURES
+    } else {
+        OTHERS_MEASURE
+    };
+    let booked = spent::begin(context.books.of(connection.stream), measures);
     let outcome = work(context, connection, stream);
+    drop(booked);
     if let Err(error) = &outcome {
         if !matches!(error, TransferError::Lost(_)) {
             // Before the other end can see that this connection has gone, and dials another.

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use howdah_tcp::Info;
-use howdah_wire::{Connection, Finished, Job, Message, Scanned, Side, TreePath};
+use howdah_wire::{Connection, Finished, Job, Message, Scanned, Side, Spent, TreePath};
 
 use crate::connect::connections::Connections;
 use crate::connect::near_port::{Caller, NearPort};
@@ -17,6 +17,7 @@ use crate::end::abort::{Abort, lock, stays_here};
 use crate::end::digests::{Digest, Digests};
 use crate::end::lines::Lines;
 use crate::end::naming::Naming;
+use crate::end::spent::Books;
 use crate::end::tuning::Tuning;
 use crate::error::TransferError;
 use crate::session::control::{Control, Event};
@@ -48,6 +49,8 @@ pub struct Context {
     pub limiter: Arc<Limiter>,
     /// What its streams are on, and how far.
     pub connections: Connections,
+    /// What its threads spend their time on.
+    pub books: Books,
     /// At a near end, the port that the far end may connect to.
     pub near_port: OnceLock<Arc<NearPort>>,
     /// At a far end, what it needs to connect to the near end.
@@ -75,6 +78,7 @@ impl Context {
             path: Reachability::new(side, path_patience, Instant::now()),
             limiter: Arc::new(Limiter::new(job.limit, Arc::clone(&abort))),
             connections: Connections::new(job.plan.streams),
+            books: Books::new(job.plan.streams),
             side,
             job,
             control,
@@ -280,6 +284,11 @@ pub struct Notes {
     pub left_out: Lines,
     /// What came of each steering.
     pub changes: Changes,
+    /// What the streams' threads have spent their time on so far: of this end, or of a copy between two far ends,
+    /// of its sender;
+    pub near_spent: Spent,
+    /// of the far end, or of the receiver.
+    pub far_spent: Spent,
 }
 
 impl Board {

@@ -6,4 +6,5 @@ pub mod digests;
 pub mod lines;
 pub mod naming;
 pub mod open_files;
+pub mod spent;
 pub mod tuning;

@@ -124,7 +124,11 @@ fn is_line(message: &Message) -> bool {
 fn replaces(message: &Message) -> bool {
     matches!(
         message,
-        Message::Progress(_) | Message::Scanned(_) | Message::Samples(_) | Message::Limit(_)
+        Message::Progress(_)
+            | Message::Scanned(_)
+            | Message::Samples(_)
+            | Message::Limit(_)
+            | Message::Spent(_)
     )
 }
 

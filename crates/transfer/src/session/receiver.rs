@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::limits::MAX_STEERINGS_OPEN;
 use howdah_wire::{
-    Direction, Finished, Memory, Message, Progress, Removal, Same, Sample, Side, StreamSummary,
-    Totals,
+    Direction, Finished, Memory, Message, Progress, Removal, Same, Sample, Side, Spent,
+    StreamSummary, Totals,
 };
 
 use crate::connect::near_port;
@@ -26,7 +26,7 @@ use crate::session::liveness::{Liveness, Owed};
 use crate::session::memory::MemoryMark;
 use crate::session::names;
 use crate::session::removing::Removing;
-use crate::session::sender::note_samples;
+use crate::session::sender::{SPENT_EVERY, note_samples, tell_spent};
 use crate::session::steer::Wish;
 use crate::streams::receive::Receiving;
 use crate::streams::sample::Sampler;
@@ -48,6 +48,10 @@ pub struct Received {
     pub totals: Totals,
     /// Its sockets.
     pub streams: Vec<StreamSummary>,
+    /// What the thread has spent its time on that flushes and names files.
+    pub naming: Spent,
+    /// How long it flushed and named when all had come, in nanoseconds.
+    pub finishing_ns: u64,
     /// When the last of it was verified.
     pub verified: Instant,
     /// The sender's account, if this is the near end.
@@ -134,6 +138,7 @@ pub fn run(
         liveness: Liveness::new(context.side, context.patience, Instant::now()),
         offered: 0,
         look_at: Instant::now(),
+        tell_at: Instant::now() + SPENT_EVERY,
         reported: Progress::default(),
         names_taken,
     };
@@ -171,6 +176,7 @@ struct Run<'a> {
     /// Files that were offered.
     offered: u64,
     look_at: Instant,
+    tell_at: Instant,
     names_taken: Sender<()>,
 }
 
@@ -184,10 +190,12 @@ impl Run<'_> {
         if let Some(removing) = self.removing.clone() {
             self.step_until(|_| removing.is_all_sent())?;
         }
+        let all_come = Instant::now();
         if !dry_run || self.removing.is_some() {
             self.finish()?;
         }
         let verified = Instant::now();
+        let finishing = verified.duration_since(all_come);
         self.context.abort.settle();
         self.tell_progress();
         let totals = self.receiving.totals();
@@ -200,7 +208,8 @@ impl Run<'_> {
                 sum.bytes
             )));
         }
-        let streams = Sampler::new(verified).summaries(&self.context.abort, &totals);
+        let streams =
+            Sampler::new(verified).summaries(&self.context.abort, &totals, &self.context.books);
         let peak_memory_bytes = mark.peak_growth_bytes();
         let finished = Finished {
             totals: sum,
@@ -208,7 +217,10 @@ impl Run<'_> {
             removal: self.removal(),
             peak_memory_bytes,
             streams: streams.clone(),
+            naming: self.context.books.naming.spent(),
+            finishing_ns: u64::try_from(finishing.as_nanos()).unwrap_or(u64::MAX),
         };
+        let (naming, finishing_ns) = (finished.naming, finished.finishing_ns);
         self.context
             .control
             .say(Message::Finished(Box::new(finished)));
@@ -231,6 +243,8 @@ impl Run<'_> {
         Ok(Received {
             totals: sum,
             streams,
+            naming,
+            finishing_ns,
             verified,
             peer: self.peer.take(),
             listed,
@@ -293,6 +307,10 @@ impl Run<'_> {
         if now >= self.look_at {
             self.context.look_at_path(now)?;
             self.look_at = now + LOOK_EVERY;
+        }
+        if now >= self.tell_at && !self.in_place {
+            tell_spent(self.context, self.context.books.sum());
+            self.tell_at = now + SPENT_EVERY;
         }
         let there = self.context.path.in_touch();
         self.liveness
@@ -358,6 +376,7 @@ impl Run<'_> {
                 note_samples(self.context, &samples);
                 (self.sampled)(samples);
             }
+            Message::Spent(spent) => lock(&self.context.board.notes).far_spent = *spent,
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             Message::LeftOut(why) => lock(&self.context.board.notes).left_out.add(why),
             Message::Steered(steered) => {

@@ -1,6 +1,6 @@
 //! What a session tells the outside, as JSON. Paths are base64 because a name need not be UTF-8.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, FarHello, Held, Job, LimitedBy, Memory, Removal, Sample, Skip, StreamSummary,
-    Totals, Way, printable, printable_within,
+    Direction, Doing, FarHello, Held, Job, LimitedBy, Memory, Removal, Sample, Skip, Spent,
+    StreamSummary, Totals, Way, printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -197,6 +197,8 @@ pub fn progress(
         latest: Option<&'a Change>,
         through_ssh: Option<&'a str>,
         by_far_end: Option<&'a str>,
+        sender: SpentJson,
+        receiver: SpentJson,
     }
     let notes = lock(&board.notes);
     let bytes_done = board.bytes.load(Ordering::Relaxed);
@@ -216,6 +218,12 @@ pub fn progress(
     // How much a pipe gives is known at its end.
     let open_ended = job.is_some_and(|job| job.pipe && job.direction == Direction::Push);
     let known = scanned.complete || !open_ended && (scanned.files > 0 || scanned.bytes > 0);
+    // Between two far ends, "near" is the sender.
+    let near_sends = job.is_none_or(|job| job.direction == Direction::Push);
+    let (sender, receiver) = match near_sends {
+        true => (&notes.near_spent, &notes.far_spent),
+        false => (&notes.far_spent, &notes.near_spent),
+    };
     to_json(&Json {
         phase,
         elapsed_s: elapsed.as_secs_f64(),
@@ -244,6 +252,8 @@ pub fn progress(
         latest: notes.changes.latest(),
         through_ssh: notes.detour.as_deref(),
         by_far_end: notes.by_far.as_deref(),
+        sender: SpentJson::of(sender),
+        receiver: SpentJson::of(receiver),
     })
 }
 
@@ -263,6 +273,10 @@ pub struct Account {
     pub sender_streams: Vec<StreamSummary>,
     /// The receiver's sockets.
     pub receiver_streams: Vec<StreamSummary>,
+    /// What the receiver's thread has spent its time on that flushes and names files.
+    pub naming: Spent,
+    /// How long it flushed and named when all had come, in nanoseconds.
+    pub finishing_ns: u64,
     /// When the last payload was known to be verified.
     pub verified: Instant,
     /// When the transfer ended.
@@ -278,6 +292,36 @@ pub struct Account {
 }
 
 #[derive(Serialize)]
+struct SpentJson {
+    wall_s: BTreeMap<&'static str, f64>,
+    cpu_s: BTreeMap<&'static str, f64>,
+    delayed_s: f64,
+    busy_s: f64,
+    rwnd_limited_s: f64,
+    sndbuf_limited_s: f64,
+}
+
+impl SpentJson {
+    fn of(spent: &Spent) -> Self {
+        let named = |times: &[u64; Doing::COUNT]| {
+            let all = Doing::ALL.into_iter().zip(times);
+            all.filter(|(_, ns)| **ns > 0)
+                .map(|(doing, &ns)| (doing.name(), ns as f64 / 1e9))
+                .collect()
+        };
+        let seconds = |us: u64| us as f64 / 1e6;
+        Self {
+            wall_s: named(&spent.wall_ns),
+            cpu_s: named(&spent.cpu_ns),
+            delayed_s: spent.delayed_ns as f64 / 1e9,
+            busy_s: seconds(spent.busy_us),
+            rwnd_limited_s: seconds(spent.rwnd_limited_us),
+            sndbuf_limited_s: seconds(spent.sndbuf_limited_us),
+        }
+    }
+}
+
+#[derive(Serialize)]
 struct StreamJson {
     bytes: u64,
     retransmissions: u64,
@@ -286,6 +330,8 @@ struct StreamJson {
     send_buffer_bytes: Option<u64>,
     receive_buffer_bytes: Option<u64>,
     max_cwnd: Option<u32>,
+    sender: SpentJson,
+    receiver: Option<SpentJson>,
 }
 
 #[derive(Serialize)]
@@ -344,6 +390,8 @@ struct OutcomeJson<'a> {
     digest_sum: Option<String>,
     congestion_control: Option<String>,
     streams: Vec<StreamJson>,
+    naming: SpentJson,
+    finishing_s: f64,
     samples: Vec<SampleJson>,
     changes: &'a [Change],
     changes_more: u64,
@@ -415,6 +463,8 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         digest_sum: board.digests.sum_in_hex(),
         congestion_control: in_use.and_then(control),
         streams,
+        naming: SpentJson::of(&account.naming),
+        finishing_s: account.finishing_ns as f64 / 1e9,
         samples: trace.samples().map(sample).collect(),
         changes: notes.changes.kept(),
         changes_more: notes.changes.more(),
@@ -438,6 +488,8 @@ fn stream(sent: &StreamSummary, received: Option<&StreamSummary>) -> StreamJson 
         send_buffer_bytes: sent.send_buffer_bytes,
         receive_buffer_bytes: received.and_then(|received| received.receive_buffer_bytes),
         max_cwnd: sent.max_cwnd,
+        sender: SpentJson::of(&sent.spent),
+        receiver: received.map(|received| SpentJson::of(&received.spent)),
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_NAMES_OPEN, MAX_PIPED_BYTES};
 use howdah_wire::{
-    Direction, Finished, Message, Names, Progress, Same, Sample, Scanned, Side, Steered, Steering,
-    StreamSummary, Totals,
+    Direction, Finished, Message, Names, Progress, Same, Sample, Scanned, Side, Spent, Steered,
+    Steering, StreamSummary, Totals,
 };
 
 use crate::connect::near_port;
@@ -35,6 +35,8 @@ use crate::tree::source::{Found, Sources};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Between two words on how far the scan is, while it runs.
 const SCANNED_EVERY: Duration = Duration::from_millis(200);
+/// Between two words on what the streams spend their time on.
+pub const SPENT_EVERY: Duration = Duration::from_secs(1);
 
 /// What the sending end knows when all is done.
 pub struct Sent {
@@ -222,6 +224,7 @@ impl Run<'_> {
         let mut sample_at = Instant::now();
         let mut keep_at = sample_at;
         let mut scanned_at = Instant::now();
+        let mut told_at = scanned_at + SPENT_EVERY;
         let mut reported: Option<Scanned> = None;
         let peer = loop {
             let now = Instant::now();
@@ -232,6 +235,10 @@ impl Run<'_> {
                 sample_at = now + look_every;
                 if keep {
                     keep_at = now + keep_every;
+                }
+                if now >= told_at {
+                    tell_spent(self.context, self.sampler.spent(&self.context.books));
+                    told_at = now + SPENT_EVERY;
                 }
             }
             let scanned = Scanned {
@@ -286,7 +293,9 @@ impl Run<'_> {
         self.context.abort.settle();
         self.sample(true);
         let totals = self.sending.totals();
-        let streams = self.sampler.summaries(&self.context.abort, &totals);
+        let streams = self
+            .sampler
+            .summaries(&self.context.abort, &totals, &self.context.books);
         let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
         if peer.totals != sum {
             return Err(TransferError::Here(format!(
@@ -306,6 +315,7 @@ impl Run<'_> {
                 removal: None,
                 peak_memory_bytes,
                 streams: streams.clone(),
+                ..Finished::default()
             };
             self.context
                 .control
@@ -359,6 +369,7 @@ impl Run<'_> {
                 self.compared += 1;
             }
             Message::Progress(progress) => self.hear_progress(progress)?,
+            Message::Spent(spent) => lock(&self.context.board.notes).far_spent = *spent,
             Message::Warning(text) => lock(&self.context.board.notes).warnings.add(text),
             Message::LeftOut(why) => lock(&self.context.board.notes).left_out.add(why),
             // There is room: more at once would break the protocol.
@@ -456,6 +467,14 @@ impl Run<'_> {
         (0..)
             .zip(progress.taken)
             .try_for_each(|(stream, taken)| self.sending.let_go(self.context, stream, taken))
+    }
+}
+
+/// Tells the near end what this end's streams have spent their time on.
+pub fn tell_spent(context: &Context, spent: Spent) {
+    match context.side {
+        Side::Near => lock(&context.board.notes).near_spent = spent,
+        Side::Far => context.control.say(Message::Spent(Box::new(spent))),
     }
 }
 

@@ -10,9 +10,10 @@ use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use howdah_wire::Limit;
+use howdah_wire::{Doing, Limit};
 
 use crate::end::abort::{Abort, lock};
+use crate::end::spent;
 
 /// A turn lasts about so long, within the two sizes below.
 const TURN: Duration = Duration::from_millis(10);
@@ -75,10 +76,10 @@ impl Limiter {
     ///
     /// # Errors
     /// What the socket reports, and when this end stops meanwhile.
-    pub fn write_all(&self, mut socket: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    pub fn write_all(&self, socket: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(self.turn(bytes.len())?);
-            socket.write_all(now)?;
+            write(socket, now)?;
             bytes = later;
         }
         Ok(())
@@ -110,6 +111,7 @@ impl Limiter {
             if self.abort.stopping() {
                 return Err(ErrorKind::ConnectionAborted.into());
             }
+            let _turn = spent::doing(Doing::Turn);
             let waited = self.changed.wait_timeout(state, wait);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -120,15 +122,16 @@ impl Limiter {
 ///
 /// # Errors
 /// As [`Limiter::write_all`].
-pub fn write_all(
-    mut socket: &TcpStream,
-    limiter: Option<&Limiter>,
-    bytes: &[u8],
-) -> io::Result<()> {
+pub fn write_all(socket: &TcpStream, limiter: Option<&Limiter>, bytes: &[u8]) -> io::Result<()> {
     match limiter {
         Some(limiter) => limiter.write_all(socket, bytes),
-        None => socket.write_all(bytes),
+        None => write(socket, bytes),
     }
+}
+
+fn write(mut socket: &TcpStream, bytes: &[u8]) -> io::Result<()> {
+    let _socket = spent::doing(Doing::Socket);
+    socket.write_all(bytes)
 }
 
 impl State {

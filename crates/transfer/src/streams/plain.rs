@@ -5,9 +5,11 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use howdah_wire::Doing;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
+use crate::end::spent;
 use crate::streams::limiter::{Limiter, write_all};
 use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
 
@@ -82,6 +84,7 @@ impl Stream for PlainStream {
         }
         if self.next == self.filled && max > 0 {
             self.next = 0;
+            let _socket = spent::doing(Doing::Socket);
             self.filled = loop {
                 match self.socket.read(&mut self.incoming) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -99,6 +102,7 @@ impl Stream for PlainStream {
             return Ok(self.data(max)?.len());
         }
         let len = max.min(self.incoming.len());
+        let _socket = spent::doing(Doing::Socket);
         loop {
             // tcp(7): MSG_TRUNC has the kernel drop the bytes instead of copying them.
             match recv(&self.socket, &mut self.incoming[..len], RecvFlags::TRUNC) {

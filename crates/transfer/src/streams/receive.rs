@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::{
-    Checksum, Connection, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, TAKEN_BYTES, Totals,
-    Verdict, printable,
+    Checksum, Connection, Doing, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, TAKEN_BYTES,
+    Totals, Verdict, printable,
 };
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::end::digests::Digest;
+use crate::end::spent::{self, OTHERS_MEASURE};
 use crate::error::TransferError;
 use crate::streams::receive_file::OpenFiles;
 use crate::streams::receive_pipe::Pipe;
@@ -43,6 +44,7 @@ pub struct Receiving {
 }
 
 pub(super) fn hash(hasher: &mut blake3::Hasher, parts: &[IoSlice<'_>]) {
+    let _digest = spent::doing(Doing::Digest);
     for part in parts {
         hasher.update(part);
     }
@@ -99,6 +101,7 @@ impl Receiving {
             let piece = receiver.header()?;
             tally.accept(&piece)?;
             context.board.payload_begins();
+            spent::started();
             receiver.receive(piece)?;
             context.board.pieces.fetch_add(1, Ordering::Relaxed);
             lock(&self.tallies)[usize::from(index)] = tally;
@@ -117,6 +120,8 @@ impl Receiving {
     /// When a file cannot be put on stable storage or named, or the pipe refuses.
     pub fn name_files(&self, context: &Context) -> Result<(), TransferError> {
         let stop = || context.abort.stopping();
+        let _booked = spent::begin(Arc::clone(&context.books.naming), OTHERS_MEASURE);
+        spent::started();
         if let Some(Pipe::Out(outlet)) = &self.pipe {
             return outlet.pour(stop);
         }
@@ -247,11 +252,22 @@ impl Receiver<'_> {
         if let Some(pipe) = &receiving.pipe {
             return self.take_of_pipe(pipe, piece);
         }
-        let placement = &receiving.placement;
         match piece {
             Piece::File(piece) if piece.is_whole() => self.receive_whole(piece),
             Piece::File(piece) => self.receive_part(&piece),
             Piece::There(piece) => self.compare(&piece),
+            Piece::Memory { len } => self.receive_memory(len),
+            Piece::End(_) => Ok(()),
+            Piece::Piped(_) | Piece::Sealed { .. } => Err(PieceError::Malformed.into()),
+            piece => self.make(piece),
+        }
+    }
+
+    /// Makes what has no content of its own.
+    fn make(&self, piece: Piece) -> Result<(), TransferError> {
+        let _opening = spent::doing(Doing::Opening);
+        let placement = &self.receiving.placement;
+        match piece {
             Piece::Folder {
                 source,
                 path,
@@ -307,9 +323,7 @@ impl Receiver<'_> {
                 size,
                 mtime_ns,
             }),
-            Piece::Memory { len } => self.receive_memory(len),
-            Piece::End(_) => Ok(()),
-            Piece::Piped(_) | Piece::Sealed { .. } => Err(PieceError::Malformed.into()),
+            _ => Err(PieceError::Malformed.into()),
         }
     }
 

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use blake3::hazmat::{ChainingValue, HasherExt};
 use howdah_wire::limits::MAX_OPEN_FILES;
-use howdah_wire::{Arrivals, Checked, Checksum, FilePiece, Message, PieceError, Span};
+use howdah_wire::{Arrivals, Checked, Checksum, Doing, FilePiece, Message, PieceError, Span};
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
+use crate::end::spent;
 use crate::error::TransferError;
 use crate::streams::receive::{Receiver, hash};
 use crate::tree::assembly::Assembly;
@@ -114,10 +115,10 @@ impl OpenFiles {
 
 impl Receiver<'_> {
     pub(super) fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
-        let draft = self
-            .receiving
-            .placement
-            .draft(piece.source, &piece.path, piece.size)?;
+        let opening = spent::doing(Doing::Opening);
+        let placement = &self.receiving.placement;
+        let draft = placement.draft(piece.source, &piece.path, piece.size)?;
+        drop(opening);
         let mut hasher = blake3::Hasher::new();
         self.payload(piece.len, |parts, offset| {
             hash(&mut hasher, parts);
@@ -147,6 +148,7 @@ impl Receiver<'_> {
             }
         })?;
         if let Some(draft) = draft {
+            let _flush = spent::doing(Doing::Flush);
             self.receiving
                 .behind
                 .written(&draft, piece.offset, piece.len)?;
@@ -168,7 +170,9 @@ impl Receiver<'_> {
         let file = self.open_file(piece)?;
         let span = piece.span();
         let draft = lock(&file.parts).draft.clone();
+        let reading = spent::doing(Doing::Disk);
         let value = draft.and_then(|draft| draft.value_of(span));
+        drop(reading);
         let (verdict, sent) = self.verdict_and_checksum()?;
         let mut parts = lock(&file.parts);
         let known = parts.arrivals.given_up();
@@ -197,6 +201,7 @@ impl Receiver<'_> {
 
     fn open_file(&self, piece: &FilePiece) -> Result<Arc<OpenFile>, TransferError> {
         let receiving = self.receiving;
+        let _opening = spent::doing(Doing::Opening);
         let file = receiving
             .open
             .of(&receiving.placement, self.context, piece)?;
@@ -270,6 +275,7 @@ impl Receiver<'_> {
         blake3: Checksum,
     ) -> Result<(), TransferError> {
         let metadata = self.receiving.placement.metadata();
+        let stay = spent::doing(Doing::Opening);
         self.not_kept(draft.complete(&piece.attributes, metadata)?);
         let file = Complete {
             draft,
@@ -277,6 +283,7 @@ impl Receiver<'_> {
             blake3,
         };
         let stop = || self.context.abort.stopping();
+        stay.then(Doing::Naming);
         self.receiving.committer.hand_over(file, stop)
     }
 }

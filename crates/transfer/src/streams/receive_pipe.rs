@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use blake3::hazmat::HasherExt;
 use howdah_wire::limits::MAX_PIPED_BYTES;
-use howdah_wire::{Arrivals, Checksum, FilePiece, Piece, PieceError, PipedPiece, TreePath};
+use howdah_wire::{Arrivals, Checksum, Doing, FilePiece, Piece, PieceError, PipedPiece, TreePath};
 
 use crate::end::context::Context;
 use crate::end::digests::Digest;
+use crate::end::spent;
 use crate::error::TransferError;
 use crate::streams::receive::{Receiver, Receiving, hash, not_as_sent};
 use crate::tree::commit::Complete;
@@ -89,10 +90,10 @@ impl Receiver<'_> {
             hash(&mut hasher, parts);
             draft.write_at(parts, piece.offset + offset)
         })?;
-        self.receiving
-            .behind
-            .written(&draft, piece.offset, piece.len)?;
-        drop(draft);
+        let behind = &self.receiving.behind;
+        let flush = spent::doing(Doing::Flush);
+        behind.written(&draft, piece.offset, piece.len)?;
+        drop((draft, flush));
         let value = value_of(&hasher, piece.is_whole());
         let mut sent = Checksum::default();
         self.stream.take(&mut sent)?;
@@ -139,6 +140,7 @@ impl Receiver<'_> {
             ));
         }
         let stop = || self.context.abort.stopping();
+        let _disk = spent::doing(Doing::Disk);
         outlet.take(piece, bytes, value, stop)
     }
 }

@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use howdah_tcp::{Info, Limit, Settings, SocketPlan};
-use howdah_wire::{Connection, LimitedBy, Sample, StreamSummary, Totals};
+use howdah_wire::{Connection, LimitedBy, Sample, Spent, StreamSummary, Totals};
 
 use crate::connect::setup::NOTSENT_LOWAT_BYTES;
 use crate::end::abort::Abort;
+use crate::end::spent::Books;
 
 /// Rounds of samples kept. When there are more, every other one goes and the interval doubles.
 const MAX_ROUNDS: usize = 20_000;
@@ -53,6 +54,9 @@ struct Seen {
 struct Before {
     bytes_acked: u64,
     retransmissions: u64,
+    busy: Duration,
+    rwnd_limited: Duration,
+    sndbuf_limited: Duration,
 }
 
 impl Sampler {
@@ -153,8 +157,25 @@ impl Sampler {
         sample
     }
 
+    /// What all streams have spent, with what the sockets said when they were sampled last.
+    pub fn spent(&self, books: &Books) -> Spent {
+        let mut sockets = Before::default();
+        for seen in self.streams.values() {
+            let one = seen.before.and(&seen.info);
+            sockets.busy += one.busy;
+            sockets.rwnd_limited += one.rwnd_limited;
+            sockets.sndbuf_limited += one.sndbuf_limited;
+        }
+        sockets.beside(books.sum())
+    }
+
     /// The account of every socket that is still there, by index; `totals` is what each carried.
-    pub fn summaries(&self, abort: &Abort, totals: &[(u16, Totals)]) -> Vec<StreamSummary> {
+    pub fn summaries(
+        &self,
+        abort: &Abort,
+        totals: &[(u16, Totals)],
+        books: &Books,
+    ) -> Vec<StreamSummary> {
         let mut summaries = Vec::new();
         abort.each(|socket| {
             let stream = socket.connection.stream;
@@ -167,8 +188,11 @@ impl Sampler {
                 socket.as_fd(),
                 carried.map_or(0, |(_, totals)| totals.bytes),
             );
+            summary.spent = books.of(stream).spent();
             if let Some(seen) = self.streams.get(&stream) {
                 summary.max_cwnd = Some(seen.max_cwnd);
+                let sockets = seen.before.and(&seen.info);
+                summary.spent = sockets.beside(summary.spent);
                 summary.retransmissions += match seen.connection == socket.connection {
                     true => seen.before.retransmissions,
                     false => seen.before.and(&seen.info).retransmissions,
@@ -186,6 +210,20 @@ impl Before {
         Self {
             bytes_acked: self.bytes_acked + info.bytes_acked,
             retransmissions: self.retransmissions + u64::from(info.retransmissions),
+            busy: self.busy + info.busy,
+            rwnd_limited: self.rwnd_limited + info.rwnd_limited,
+            sndbuf_limited: self.sndbuf_limited + info.sndbuf_limited,
+        }
+    }
+
+    /// What a stream has spent, with what its sockets say.
+    fn beside(self, spent: Spent) -> Spent {
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Spent {
+            busy_us: us(self.busy),
+            rwnd_limited_us: us(self.rwnd_limited),
+            sndbuf_limited_us: us(self.sndbuf_limited),
+            ..spent
         }
     }
 }
@@ -233,6 +271,7 @@ pub fn summary(socket: BorrowedFd<'_>, bytes: u64) -> StreamSummary {
         send_buffer_bytes: settings.as_ref().map(|set| set.send_buffer_bytes),
         receive_buffer_bytes: settings.as_ref().map(|set| set.receive_buffer_bytes),
         max_cwnd: None,
+        spent: Spent::default(),
     }
 }
 
@@ -312,7 +351,7 @@ mod tests {
             bytes: 7,
             ..Totals::default()
         };
-        let summaries = sampler.summaries(&abort, &[(1, totals)]);
+        let summaries = sampler.summaries(&abort, &[(1, totals)], &Books::new(2));
         assert_eq!(summaries.len(), 2);
         assert_eq!(summaries[1].bytes, 7);
         assert_eq!(summaries[1].max_cwnd, Some(samples[0].cwnd));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use howdah_wire::{
-    Checked, Checksum, Connection, FilePiece, Piece, PieceError, ProtocolError, TAKEN_BYTES,
+    Checked, Checksum, Connection, Doing, FilePiece, Piece, PieceError, ProtocolError, TAKEN_BYTES,
     Totals, TreePath, Xattrs,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::end::digests::Digest;
+use crate::end::spent;
 use crate::error::TransferError;
 use crate::streams::kept::{Kept, Read, Sent, SentFile};
 use crate::streams::send_pipe::digest_of;
@@ -193,10 +194,12 @@ impl Sending {
                 None => {
                     sender.stream.flush()?;
                     let look = || sender.look();
+                    let _waiting = spent::doing(Doing::Waiting);
                     self.queue.next_block(connection.stream, look)?
                 }
             };
             context.board.payload_begins();
+            spent::started();
             match block {
                 Some(Block::Pack(pack)) => lock(&line.pack).extend(pack),
                 Some(Block::Slice(file, span)) => sender.send_slice(file, span, false)?,
@@ -298,6 +301,7 @@ impl Sender<'_> {
             return Ok(());
         }
         self.stream.flush()?;
+        let _socket = spent::doing(Doing::Socket);
         while !self.kept.has_room() {
             if self.context.abort.stopping() {
                 return Err(TransferError::Cancelled);
@@ -312,6 +316,7 @@ impl Sender<'_> {
     /// on the control channel, which may take longer.
     fn wait_until_taken(&self) -> Result<(), TransferError> {
         let mut closed = None;
+        let _socket = spent::doing(Doing::Socket);
         while !self.kept.all_taken() {
             if self.context.abort.stopping() {
                 return Err(TransferError::Cancelled);
@@ -447,6 +452,7 @@ impl Sender<'_> {
         file: &OwnedFd,
     ) -> Option<Arc<Xattrs>> {
         let sources = &self.sending.sources;
+        let _opening = spent::doing(Doing::Opening);
         let display = || sources.display(source, path);
         let not_kept = |why| self.context.leave_out(why);
         sources.xattrs(file, display, not_kept, |line| self.context.warn(line))

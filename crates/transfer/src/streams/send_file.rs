@@ -5,10 +5,11 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use blake3::hazmat::HasherExt;
-use howdah_wire::{Attributes, FilePiece, Span, Totals, TreePath, Verdict, printable};
+use howdah_wire::{Attributes, Doing, FilePiece, Span, Totals, TreePath, Verdict, printable};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
+use crate::end::spent;
 use crate::error::TransferError;
 use crate::streams::kept::{Read, Sent, SentFile};
 use crate::streams::send::Sender;
@@ -244,6 +245,7 @@ impl Sender<'_> {
         size: u64,
         mtime_ns: i64,
     ) -> Result<Option<SourceFile>, TransferError> {
+        let _opening = spent::doing(Doing::Opening);
         let (sources, last) = (&self.sending.sources, &mut self.last_folder);
         match sources.open_file(Some(last), source, path, size, mtime_ns) {
             Err(TransferError::Unreadable(why)) if !self.context.job.pipe => {
@@ -270,8 +272,10 @@ fn send_range(
     while offset < end {
         let room = stream.room()?;
         let most = (end - offset).min(room.len() as u64) as usize;
+        let stay = spent::doing(Doing::Disk);
         let count = match rustix::io::pread(file.descriptor(), &mut room[..most], offset) {
             Ok(0) => {
+                drop(stay);
                 fill_up(stream, end - offset)?;
                 let path = printable(&display());
                 let why = format!("cannot read {path}: {BECAME_SHORTER}");
@@ -281,13 +285,16 @@ fn send_range(
             Err(Errno::INTR) => continue,
             Err(error) => match TransferError::reading("read", &display(), error) {
                 TransferError::Unreadable(why) => {
+                    drop(stay);
                     fill_up(stream, end - offset)?;
                     return Ok(Some(why));
                 }
                 error => return Err(error),
             },
         };
+        stay.then(Doing::Digest);
         hasher.update(&room[..count]);
+        drop(stay);
         stream.advance(count);
         offset += count as u64;
     }
@@ -309,12 +316,14 @@ fn hash_range(
     let mut buffer = vec![0; CHUNK_BYTES];
     while offset < end {
         let most = (end - offset).min(buffer.len() as u64) as usize;
+        let stay = spent::doing(Doing::Disk);
         match rustix::io::pread(file.descriptor(), &mut buffer[..most], offset) {
             Ok(0) => {
                 let path = printable(&display());
                 return Ok(Some(format!("cannot read {path}: {BECAME_SHORTER}")));
             }
             Ok(count) => {
+                stay.then(Doing::Digest);
                 hasher.update(&buffer[..count]);
                 offset += count as u64;
             }

@@ -5,8 +5,10 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use howdah_wire::Doing;
 use rustix::net::SendFlags;
 
+use crate::end::spent;
 use crate::streams::limiter::{Limiter, write_all};
 use crate::streams::stream::{Stream, StreamError};
 
@@ -250,6 +252,7 @@ impl TlsStream {
             .copy_within(incoming.next..incoming.filled, 0);
         incoming.filled -= incoming.next;
         incoming.next = 0;
+        let _socket = spent::doing(Doing::Socket);
         loop {
             match self.socket.read(&mut incoming.buffer[incoming.filled..]) {
                 Ok(0) => return Err(StreamError::Truncated),

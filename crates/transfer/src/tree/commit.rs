@@ -6,10 +6,11 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use howdah_wire::{Checksum, FilePiece};
+use howdah_wire::{Checksum, Doing, FilePiece};
 use rustix::process::{Resource, getrlimit};
 
 use crate::end::abort::lock;
+use crate::end::spent;
 use crate::error::TransferError;
 use crate::tree::draft::Draft;
 use crate::tree::durable::finish_writing;
@@ -135,7 +136,9 @@ impl Committer {
     ) -> Result<(), TransferError> {
         while let Some(batch) = self.next_batch(&stop) {
             let drafts: Vec<&Draft> = batch.iter().map(|file| &*file.draft).collect();
+            let stay = spent::doing(Doing::Flush);
             finish_writing(&drafts, self.sync)?;
+            stay.then(Doing::Naming);
             for file in batch {
                 file.draft.give_name()?;
                 named(file)?;
@@ -149,6 +152,7 @@ impl Committer {
         let mut state = lock(&self.state);
         state.busy = false;
         self.changed.notify_all();
+        let _waiting = spent::doing(Doing::Waiting);
         while state.waiting.is_empty() {
             if state.closed || stop() {
                 return None;

@@ -9,11 +9,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blake3::hazmat::{ChainingValue, HasherExt};
-use howdah_wire::{Attributes, Span, printable};
+use howdah_wire::{Attributes, Doing, Span, printable};
 use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
+use crate::end::spent;
 use crate::error::TransferError;
 use crate::tree::destination::{Destination, link_open, now, temporary_name};
 use crate::tree::durable::lost;
@@ -181,6 +182,7 @@ impl Draft {
     /// # Errors
     /// When the file system refuses.
     pub fn write_at(&self, parts: &mut [IoSlice<'_>], offset: u64) -> Result<(), TransferError> {
+        let _disk = spent::doing(Doing::Disk);
         let _turn = lock(&self.turn);
         if self.sparse {
             return holes::runs(parts, offset, |run| match run {

@@ -1,8 +1,8 @@
 //! What is said of data streams: what has come on each, how they do, and how they are steered.
 
 use super::ProtocolError;
-use crate::limits::MAX_STEERINGS_OPEN;
-use crate::message::{Job, Message, Sample};
+use crate::limits::{MAX_SPENT_NS, MAX_STEERINGS_OPEN};
+use crate::message::{Finished, Job, Message, Sample};
 use crate::steer::{Steered, Steering, check_control};
 
 /// The streams of the plan, as far as anything was said of them.
@@ -35,6 +35,18 @@ impl Streams {
             return Err(ProtocolError("samples of streams that the plan has not"));
         }
         Ok(())
+    }
+
+    pub(super) fn hear_account(&self, finished: &Finished) -> Result<(), ProtocolError> {
+        if finished.streams.len() > usize::from(self.opened) {
+            return Err(ProtocolError("an account of streams that the plan has not"));
+        }
+        if finished.finishing_ns > MAX_SPENT_NS {
+            return Err(ProtocolError("a time that no copy takes"));
+        }
+        finished.naming.check()?;
+        let mut streams = finished.streams.iter();
+        streams.try_for_each(|stream| stream.spent.check())
     }
 
     pub(super) fn hear_taken(&mut self, taken: &[u64]) -> Result<(), ProtocolError> {
@@ -75,7 +87,8 @@ impl Streams {
 mod tests {
     use super::*;
     use crate::conversation::tests::{far, near, steer, steered};
-    use crate::message::{Direction, Progress};
+    use crate::message::{Direction, Progress, StreamSummary};
+    use crate::spent::{Doing, Spent};
 
     #[test]
     fn pieces_that_were_taken_are_of_streams_that_the_plan_has_and_stay_taken() {
@@ -102,6 +115,39 @@ mod tests {
             };
             let samples = Message::Samples(streams.iter().map(sample).collect());
             assert_eq!(near.hear(&samples).is_err(), refused, "{streams:?}");
+        }
+    }
+
+    #[test]
+    fn an_account_has_times_that_a_copy_can_take_and_only_streams_of_the_plan() {
+        let spent = |ns| Spent {
+            wall_ns: [ns; Doing::COUNT],
+            ..Spent::default()
+        };
+        let (most, beyond) = (spent(MAX_SPENT_NS), spent(MAX_SPENT_NS + 1));
+        for direction in [Direction::Push, Direction::Pull] {
+            let refuses = |message: Message| near(direction).hear(&message).is_err();
+            let account = |streams, of_each, naming, finishing_ns| {
+                let stream = StreamSummary {
+                    spent: of_each,
+                    ..StreamSummary::default()
+                };
+                Message::Finished(Box::new(Finished {
+                    streams: vec![stream; streams],
+                    naming,
+                    finishing_ns,
+                    ..Finished::default()
+                }))
+            };
+            assert!(!refuses(account(1, most, most, MAX_SPENT_NS)));
+            assert!(refuses(account(2, most, most, 0)));
+            assert!(refuses(account(1, beyond, most, 0)));
+            assert!(refuses(account(1, most, beyond, 0)));
+            assert!(refuses(account(1, most, most, MAX_SPENT_NS + 1)));
+            assert!(!refuses(Message::Spent(Box::new(most))));
+            assert!(refuses(Message::Spent(Box::new(beyond))));
+            let mut far = far(direction);
+            assert!(far.hear(&Message::Spent(Box::new(most))).is_err());
         }
     }
 

@@ -2,10 +2,10 @@
 
 use howdah_wire::limits::{
     MAX_ADDRESSES, MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_DIGESTS, MAX_EXTRANEOUS, MAX_NAMES,
-    MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_SOURCES, MAX_STEERINGS_OPEN,
-    MAX_STREAMS, MIN_LIMIT_BPS,
+    MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_SOURCES, MAX_SPENT_NS,
+    MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_LIMIT_BPS,
 };
-use howdah_wire::{Direction, Job, Message, Peer, Same, Side, Way};
+use howdah_wire::{Direction, Job, Message, Peer, Same, Side, Spent, Way};
 
 /// The account of one end.
 #[derive(Default)]
@@ -267,10 +267,27 @@ impl Ledger {
                 let removal = finished.removal;
                 assert!(removal.is_none() || self.removes);
                 assert!(removal.is_none_or(|one| one.removed <= one.extraneous));
+                assert!(finished.streams.len() <= self.streams);
+                assert!(finished.finishing_ns <= MAX_SPENT_NS);
+                let spent = finished.streams.iter().map(|stream| &stream.spent);
+                spent.chain([&finished.naming]).for_each(can_be_spent);
                 self.over = true;
+            }
+            Message::Spent(spent) => {
+                assert!(side == Side::Near && self.jobs > 0);
+                can_be_spent(spent);
             }
             Message::Failed(_) => self.over = true,
             Message::Warning(_) | Message::Scanned(_) | Message::Alive => {}
         }
     }
+}
+
+fn can_be_spent(spent: &Spent) {
+    let times = spent.wall_ns.iter().chain(&spent.cpu_ns);
+    assert!(
+        times
+            .chain([&spent.busy_us])
+            .all(|&time| time <= MAX_SPENT_NS)
+    );
 }

@@ -186,6 +186,7 @@ impl<'a> Relay<'a> {
                 lock(&self.context.board.notes).scanned = scanned;
                 self.receiver.say(Message::Scanned(scanned));
             }
+            Message::Spent(spent) => lock(&self.context.board.notes).near_spent = *spent,
             Message::Samples(samples) => {
                 note_samples(self.context, &samples);
                 self.trace.add(samples);
@@ -259,6 +260,7 @@ impl<'a> Relay<'a> {
                 }
                 self.sender.say(Message::Progress(progress));
             }
+            Message::Spent(spent) => lock(&self.context.board.notes).far_spent = *spent,
             Message::Warning(text) => self.warn(End::Receiver, &text),
             Message::LeftOut(text) => self.leave_out(End::Receiver, &text),
             Message::Finished(finished) => {
@@ -360,6 +362,8 @@ impl<'a> Relay<'a> {
             },
             sender_streams: sent.streams,
             receiver_streams: received.streams,
+            naming: received.naming,
+            finishing_ns: received.finishing_ns,
             verified: self.movement.steps.verified.unwrap_or(ended),
             ended,
             near_peak_memory_bytes: mark.peak_growth_bytes(),

@@ -1,0 +1,37 @@
+"""What is known of a copy beside its counters, for the attribution of its time."""
+
+from howdah.transfer.request import Request
+from howdah.values.attribution import Asked, of_outcome
+from howdah.values.bottleneck import Bottleneck
+from howdah.values.outcome import Outcome
+from howdah.values.record import Record
+
+
+def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
+    """Where the time of the last session went."""
+    plan, listened = record.plan, record.listened
+    predicted = plan.why.prediction if plan is not None else None
+    heard = listened.heard[-1].background if listened is not None and listened.heard else None
+    asked = Asked(
+        connect_s=record.connect_s or 0.0,
+        pacing_bps=_pacing_bps(record, last),
+        pipe=bool(request.route.pipe) and request.route.direction == "push",
+        others=None if heard in {None, "nobody"} else heard,
+        known_bps=None if predicted is None else predicted.rate_mid_bps,
+    )
+    return of_outcome(last, asked)
+
+
+def _pacing_bps(record: Record, last: Outcome) -> float | None:
+    """The most that all streams might send together: the last bound that they had."""
+    made = [change for change in last.changes if change.refused is None]
+    if made:
+        bound, streams = made[-1].pacing_bps, made[-1].streams
+    else:
+        plan = record.plan
+        bound, streams = (None, 0) if plan is None else (plan.pacing_bps, plan.streams)
+    bounds = [] if bound is None else [float(bound * streams)]
+    if record.share is not None and record.share.range_bps is not None:
+        most = record.share.range_bps[1]
+        bounds += [float(most)] if most else []
+    return min(bounds, default=None)

@@ -1,0 +1,64 @@
+"""Where the time of a copy went, as its record keeps it (howdah.values.attribution finds it out)."""
+
+from enum import StrEnum
+
+import msgspec
+
+MOST = 0.5
+"""The part of the time from which on a cause is called the bottleneck."""
+WORTH = 0.10
+"""What mending it has to gain to be worth a line,"""
+WORTH_S = 1.0
+"""and what it has to save."""
+
+
+class Cause(StrEnum):
+    """What time can be spent on. The members are stored in records."""
+
+    SOURCE_DISK = "source-disk"
+    SOURCE_CPU = "source-cpu"
+    SEALING = "sealing"
+    WINDOW = "window"
+    PACING = "pacing"
+    PATH = "path"
+    RECEIVER_CPU = "receiver-cpu"
+    RECEIVER_DISK = "receiver-disk"
+    SMALL_FILES = "small-files"
+    START = "start"
+    END = "end"
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What one cause took."""
+
+    cause: Cause
+    share: float
+    """Of the whole time, 0 to 1."""
+    evidence: str
+    """What shows it."""
+
+
+class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the time of a copy went."""
+
+    total_s: float
+    """The time that is shared out: from the start of the command to the end."""
+    shares: list[Share]
+    """The largest first; together 1."""
+    rate_bps: float | None = None
+    """What moved while the streams were at work; null: nothing did."""
+    known_bps: float | None = None
+    """The most that an earlier copy had over this path; null: none is known."""
+    faster: float = 1.0
+    """How many times as fast the copy would be without its largest cause, at the most."""
+
+    @property
+    def main(self) -> Share | None:
+        """The largest share, where it took most of the time."""
+        return self.shares[0] if self.shares and self.shares[0].share >= MOST else None
+
+    @property
+    def is_worth_a_line(self) -> bool:
+        """Whether one cause took most of the time, and to mend it would help."""
+        saves_s = self.total_s * (1 - 1 / self.faster)
+        return self.main is not None and self.faster >= 1 + WORTH and saves_s >= WORTH_S

@@ -1,0 +1,97 @@
+"""What held a copy back, in a sentence, and what mends it."""
+
+from typing import NamedTuple
+
+from howdah._native import format_rate
+from howdah.values.bottleneck import Bottleneck, Cause
+from howdah.values.outcome import Outcome
+
+PAGE = "docs/slow.md"
+
+
+class Ends(NamedTuple):
+    """The names of the two ends, as a sentence has them."""
+
+    sender: str
+    receiver: str
+
+    @classmethod
+    def of(cls, outcome: Outcome, host: str | None, origin: str | None) -> "Ends":
+        """Those of a copy: hosts by their names, and this one."""
+        far, near = host or "the far host", origin or "this host"
+        return cls(near, far) if outcome.direction == "push" else cls(far, near)
+
+
+_WHAT = {
+    Cause.SOURCE_DISK: "The disk of {sender}",
+    Cause.SOURCE_CPU: "The processor of {sender}",
+    Cause.SEALING: "Encryption at {sender}",
+    Cause.WINDOW: "Socket buffers too small for the path",
+    Cause.PACING: "The limit",
+    Cause.PATH: "The path",
+    Cause.RECEIVER_CPU: "The processor of {receiver}",
+    Cause.RECEIVER_DISK: "The disk of {receiver}",
+    Cause.SMALL_FILES: "Small files",
+    Cause.START: "The start",
+    Cause.END: "The end",
+}
+_MENDS = {
+    Cause.SOURCE_DISK: "read from a faster disk",
+    Cause.SOURCE_CPU: "give {sender} more cores, and the copy more --streams to use them",
+    Cause.SEALING: "more --streams use more cores; on fibre of your own, --plaintext",
+    Cause.WINDOW: "leave --buffer out, and raise what howdah doctor names at both hosts",
+    Cause.PACING: "raise the limit or the share",
+    Cause.PATH: "howdah probe shows the path, and howdah sweep what other plans get of it",
+    Cause.RECEIVER_CPU: "give {receiver} more cores, and the copy more --streams to use them",
+    Cause.RECEIVER_DISK: "write to a faster disk",
+    Cause.SMALL_FILES: "copy an archive of them through a pipe",
+    Cause.START: "copy more at a time, while the login is kept",
+    Cause.END: "copy more at a time",
+}
+SHORT = {
+    Cause.SOURCE_DISK: "source disk",
+    Cause.SOURCE_CPU: "source processor",
+    Cause.SEALING: "encryption",
+    Cause.WINDOW: "socket buffers",
+    Cause.PACING: "limit",
+    Cause.PATH: "path",
+    Cause.RECEIVER_CPU: "receiver's processor",
+    Cause.RECEIVER_DISK: "receiver's disk",
+    Cause.SMALL_FILES: "small files",
+    Cause.START: "start",
+    Cause.END: "end",
+}
+"""The causes where there is room for a word."""
+
+
+def line(found: Bottleneck | None, ends: Ends) -> str | None:
+    """``The disk of dtn2 took 71 % of the time: 2.1 Gb/s; this path has given 9.2 Gb/s. To mend it, …``
+
+    None where no cause took most of the time, or to mend it would hardly help.
+    """
+    if found is None or not found.is_worth_a_line or found.main is None:
+        return None
+    names = ends._asdict()
+    main = found.main
+    rate = "" if found.rate_bps is None else f": {format_rate(found.rate_bps)}"
+    known = "" if found.known_bps is None else f"; this path has given {format_rate(found.known_bps)}"
+    what, mends = _WHAT[main.cause].format(**names), _MENDS[main.cause].format(**names)
+    return f"{what} took {main.share:.0%} of the time{rate}{known}. To mend it, {mends}: {_gain(found)}"
+
+
+def details(found: Bottleneck | None) -> list[str]:
+    """All causes that took some of the time, with what shows each."""
+    if found is None:
+        return []
+    shown = [share for share in found.shares if share.share >= 0.01]
+    lines = [
+        f"  {share.share:4.0%}  {SHORT[share.cause]}{share.evidence and f': {share.evidence}'}"
+        for share in shown
+    ]
+    return ["Where the time went:", *lines] if lines else []
+
+
+def _gain(found: Bottleneck) -> str:
+    if found.faster < 2:
+        return f"up to {found.faster - 1:.0%} faster"
+    return f"up to {min(found.faster, 100):.2g} times as fast"

@@ -1,0 +1,216 @@
+"""Where the time of a copy went, from counters alone."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from howdah.values.attribution import Asked, of_outcome, of_progress, thread
+from howdah.values.bottleneck import Bottleneck, Cause
+from howdah.values.outcome import Outcome, Sample, Spent, StreamOutcome
+from howdah.words.bottleneck import Ends, details, line
+
+MOVING_S = 10.0
+"""The streams are at work for so long, one second after the start, and end half a second before the copy."""
+
+
+def spent(ran: dict[str, float] | None = None, **wall: float) -> Spent:
+    """A thread's time; what only computes ran all the time unless ``ran`` says otherwise."""
+    computes = {doing: wall[doing] for doing in ("digest", "rest") if doing in wall}
+    return Spent(wall_s={"start": 1.0, **wall}, cpu_s={**computes, **(ran or {})}, busy_s=MOVING_S)  # type: ignore[dict-item]
+
+
+def outcome(sender: Spent, receiver: Spent, **fields: object) -> Outcome:
+    one = StreamOutcome(
+        bytes=10**9, retransmissions=0, congestion_control="cubic", sender=sender, receiver=receiver
+    )
+    values: dict[str, Any] = {
+        "direction": "push",
+        "bytes": 10**9,
+        "files": 1,
+        "folders": 0,
+        "links": 0,
+        "files_skipped": 0,
+        "bytes_skipped": 0,
+        "elapsed_s": MOVING_S + 1.5,
+        "setup_s": 1.0,
+        "moving_s": MOVING_S + 0.5,
+        "encrypted": True,
+        "streams": [one],
+    }
+    return Outcome(**(values | fields))
+
+
+MANY = {"files": 10_000, "bytes": 10**7}
+"""Small files."""
+
+
+def found(sender: Spent, receiver: Spent, asked: Asked | None = None, **fields: object) -> Bottleneck:
+    made = of_outcome(outcome(sender, receiver, **fields), asked or Asked())
+    assert made is not None
+    assert sum(share.share for share in made.shares) == pytest.approx(1.0)
+    assert all(share.share >= 0 for share in made.shares)
+    return made
+
+
+def share(of: Bottleneck, cause: Cause) -> float:
+    return sum(each.share for each in of.shares if each.cause is cause)
+
+
+WAITS = spent(socket=9.0, digest=0.5, rest=0.5)
+"""An end that waits for the network."""
+
+CASES = {
+    Cause.SOURCE_DISK: (spent(disk=9.0, digest=0.5, rest=0.5), WAITS),
+    Cause.SOURCE_CPU: (spent(digest=8.0, rest=1.0, disk=1.0), WAITS),
+    Cause.SEALING: (spent(digest=1.0, rest=8.0, disk=1.0), WAITS),
+    Cause.PACING: (spent(turn=9.0, digest=0.5, rest=0.5), WAITS),
+    Cause.SMALL_FILES: (spent(opening=3.0, waiting=6.0, digest=0.5, rest=0.5), WAITS),
+    Cause.PATH: (WAITS, WAITS),
+    Cause.RECEIVER_CPU: (WAITS, spent(digest=5.0, rest=4.0, socket=1.0)),
+    Cause.RECEIVER_DISK: (WAITS, spent(disk=5.0, flush=4.0, digest=1.0)),
+}
+
+
+@pytest.mark.parametrize("cause", CASES)
+def test_the_part_that_was_busy_is_named(cause: Cause) -> None:
+    made = found(*CASES[cause], **(MANY if cause is Cause.SMALL_FILES else {}))
+    assert made.main is not None
+    assert made.main.cause is cause
+    # Start and end are 1.5 s of 11.5.
+    assert made.main.share == pytest.approx(0.9 * 10 / 11.5, abs=0.12)
+    assert made.is_worth_a_line
+
+
+def test_what_both_wait_for_is_told_by_the_sockets() -> None:
+    rwnd = Spent(wall_s=WAITS.wall_s, cpu_s=WAITS.cpu_s, busy_s=10.0, rwnd_limited_s=8.5)
+    buffer = Spent(wall_s=WAITS.wall_s, cpu_s=WAITS.cpu_s, busy_s=10.0, sndbuf_limited_s=8.0)
+    for sender in (rwnd, buffer):
+        main = found(sender, WAITS).main
+        assert main is not None
+        assert main.cause is Cause.WINDOW
+    # A window that a slow disk closes is the disk's.
+    main = found(rwnd, CASES[Cause.RECEIVER_DISK][1]).main
+    assert main is not None
+    assert main.cause is Cause.RECEIVER_DISK
+    paced = found(WAITS, WAITS, Asked(pacing_bps=0.81e9))
+    assert share(paced, Cause.PACING) > 0.6
+    not_reached = found(WAITS, WAITS, Asked(pacing_bps=2e9))
+    assert share(not_reached, Cause.PACING) == 0.0
+
+
+def sample(t_s: float, cwnd: int, **fields: object) -> Sample:
+    values = {
+        "stream": 0,
+        "bytes_acked": round(t_s * 1e8),
+        "rtt_s": 0.2,
+        "min_rtt_s": 0.2,
+        "retransmissions": 0,
+    }
+    values |= {"delivery_rate_bps": 8e8, "notsent_bytes": 0}
+    return Sample(t_s=t_s, cwnd=cwnd, **(values | fields))
+
+
+def test_a_copy_that_ends_in_slow_start_was_held_back_by_its_start() -> None:
+    grows = [sample(1.0 + step, 10 << step) for step in range(10)]
+    main = found(WAITS, WAITS, samples=grows).main
+    assert main is not None
+    assert main.cause is Cause.START
+    left = [sample(1.0 + step, 1000, ssthresh=500) for step in range(10)]
+    assert share(found(WAITS, WAITS, samples=left), Cause.START) == pytest.approx(1 / 11.5, abs=0.01)
+
+
+def test_time_without_a_processor_is_no_time_of_the_disk() -> None:
+    """Reads from the page cache take as long as the thread waits for a core."""
+    starved = spent({"digest": 0.3, "rest": 0.3, "disk": 0.4}, digest=3.0, rest=3.0, disk=4.0)
+    told = msgspec.structs.replace(starved, delayed_s=9.0)
+    for each in (starved, told):
+        one = thread(each, encrypted=False)
+        assert one.disk_s == pytest.approx(0.0, abs=1e-9)
+        main = found(each, WAITS, encrypted=False).main
+        assert main is not None
+        assert main.cause is Cause.SOURCE_CPU
+    slow = spent({"disk": 0.1}, digest=0.5, rest=0.5, disk=9.0)
+    assert thread(slow, encrypted=False).disk_s == pytest.approx(8.9)
+
+
+def test_a_limit_of_the_processor_also_strikes_where_a_thread_goes_to_sleep() -> None:
+    """A thread that its cgroup stops is often found in the call that sent its data."""
+    stopped = msgspec.structs.replace(
+        spent({"digest": 0.3, "rest": 0.3, "socket": 0.3}, digest=1.0, rest=1.0, socket=8.0), delayed_s=9.0
+    )
+    one = thread(stopped, encrypted=True)
+    assert one.waits_s < 0.2
+    assert one.all_s == pytest.approx(10.0)
+    assert one.sealing_s == pytest.approx(one.cpu_s, rel=0.1)
+
+
+def test_flushes_at_the_end_are_the_disks_and_the_rest_of_the_end_is_the_end() -> None:
+    busy = spent(socket=1.0, digest=0.5, rest=0.5)
+    made = found(busy, busy, elapsed_s=12.0, finishing_s=8.5)
+    assert share(made, Cause.RECEIVER_DISK) == pytest.approx(8.5 / 12.0, abs=0.01)
+    assert share(made, Cause.END) == pytest.approx(0.5 / 12.0, abs=0.01)
+
+
+def test_waits_for_names_are_the_price_of_small_files() -> None:
+    names = spent(naming=9.0, socket=1.0)
+    both = Spent(wall_s={"naming": 3.0, "flush": 6.0})
+    assert share(found(WAITS, names, naming=both, **MANY), Cause.SMALL_FILES) > 0.7
+    large = found(WAITS, names, naming=both, files=1000, bytes=10**9)
+    assert share(large, Cause.RECEIVER_DISK) == pytest.approx(2 * share(large, Cause.SMALL_FILES))
+
+
+def test_the_gain_is_bounded_by_the_next_part_and_by_what_the_path_has_given() -> None:
+    alone = found(*CASES[Cause.SOURCE_DISK])
+    assert alone.faster == pytest.approx(11.5 / 2.5, rel=0.02)
+    next_busy = found(spent(disk=9.0, digest=1.0), spent(disk=8.0, socket=2.0))
+    assert next_busy.faster == pytest.approx(11.5 / 8, rel=0.02)
+    known = found(*CASES[Cause.SOURCE_DISK], Asked(known_bps=8e9 / 11.5 * 1.05))
+    assert known.faster == pytest.approx(1.05, rel=0.01)
+    assert not known.is_worth_a_line
+
+
+def test_counters_of_a_liar_break_nothing() -> None:
+    huge = Spent(wall_s={"socket": 3e8, "disk": 3e8}, cpu_s={"disk": 3e8, "digest": 3e8}, rwnd_limited_s=3e14)
+    nothing = Spent()
+    for sender in (huge, WAITS):
+        for receiver in (huge, nothing):
+            found(sender, receiver, finishing_s=3e8)
+    assert of_outcome(outcome(nothing, nothing), Asked()) is None
+
+
+def test_the_sentence_has_the_share_the_rate_and_the_gain() -> None:
+    made = found(*CASES[Cause.RECEIVER_DISK], Asked(known_bps=9.2e9))
+    ends = Ends.of(outcome(*CASES[Cause.RECEIVER_DISK]), "dtn2", None)
+    said = line(made, ends)
+    assert said is not None
+    assert said.startswith("The disk of dtn2 took 78% of the time: 800 Mb/s; this path has given 9.20 Gb/s.")
+    assert "faster disk: up to" in said
+    assert line(None, ends) is None
+    told = details(made)
+    assert told[0] == "Where the time went:"
+    assert any("receiver's disk: writing" in each for each in told)
+
+
+def test_a_copy_under_way_is_told_without_start_and_end() -> None:
+    sender, receiver = CASES[Cause.RECEIVER_DISK]
+    shares = of_progress(sender, receiver, Asked(), encrypted=True, mean_bytes=1e9)
+    assert shares[0].cause is Cause.RECEIVER_DISK
+    assert of_progress(Spent(), Spent(), Asked(), encrypted=True, mean_bytes=0.0) == []
+
+
+def test_opening_a_single_file_for_long_is_the_disks() -> None:
+    slow = spent(opening=8.0, socket=1.0, digest=0.5, rest=0.5)
+    assert share(found(slow, WAITS), Cause.SOURCE_DISK) > 0.6
+    assert share(found(WAITS, slow), Cause.RECEIVER_DISK) > 0.6
+
+
+def test_bursts_of_a_slow_end_are_not_the_paths() -> None:
+    """The socket had nothing to carry most of the time, though its thread waited for it now and then."""
+    bursts = spent(disk=6.0, socket=3.5, digest=0.25, rest=0.25)
+    times_s = [1.0 + step / 10 for step in range(100)]
+    half = [sample(t_s, 600, ssthresh=500, limited="cwnd" if t_s < 5 else "app") for t_s in times_s]
+    idle = found(bursts, WAITS, samples=half)
+    busy = found(bursts, WAITS, samples=[sample(t_s, 600, ssthresh=500, limited="cwnd") for t_s in times_s])
+    assert share(idle, Cause.SOURCE_DISK) > share(busy, Cause.SOURCE_DISK) + 0.1
+    assert share(idle, Cause.PATH) < share(busy, Cause.PATH) - 0.1
