@@ -6,6 +6,7 @@ from samples import LIMITS
 
 from howdah.decide.destinations import destinations
 from howdah.remote.endpoints import route
+from howdah.transfer.attributing import known_bps
 from howdah.transfer.request import Request
 from howdah.transfer.resuming import Resuming
 from howdah.values.limit import Limits
@@ -182,3 +183,15 @@ def test_the_summary_says_what_came_of_it(counts: tuple[int, ...], said: str) ->
     record = copied(0, plan=plan, resumed=resumed, carried=None)
     (line,) = came_of_it(record)
     assert line.startswith(said)
+
+
+def test_what_copies_carried_is_what_the_path_has_given_unless_a_host_held_them_all() -> None:
+    known = memory(9e9, 7e9, 8e9)
+    assert known_bps(Why(memory=known, prediction=PREDICTED)) == 8e9
+    for other in (
+        None,
+        msgspec.structs.replace(known, at_least=True),
+        msgspec.structs.replace(known, same_route=False),
+    ):
+        assert known_bps(Why(memory=other, prediction=PREDICTED)) == 9e9
+        assert known_bps(Why(memory=other)) is None

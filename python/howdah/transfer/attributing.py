@@ -4,22 +4,30 @@ from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome
 from howdah.values.bottleneck import Bottleneck
 from howdah.values.outcome import Outcome
+from howdah.values.plan import Why
 from howdah.values.record import Record
 
 
 def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
     """Where the time of the last session went."""
     plan, listened = record.plan, record.listened
-    predicted = plan.why.prediction if plan is not None else None
     heard = listened.heard[-1].background if listened is not None and listened.heard else None
     asked = Asked(
         connect_s=record.connect_s or 0.0,
         pacing_bps=_pacing_bps(record, last),
         pipe=bool(request.route.pipe) and request.route.direction == "push",
         others=None if heard in {None, "nobody"} else heard,
-        known_bps=None if predicted is None else predicted.rate_mid_bps,
+        known_bps=None if plan is None else known_bps(plan.why),
     )
     return of_outcome(last, asked)
+
+
+def known_bps(why: Why) -> float | None:
+    """What the path is known to carry, by earlier copies that no host held back, or by its profile."""
+    memory = why.memory
+    if memory is not None and memory.same_route and not memory.at_least:
+        return memory.rate_mid_bps
+    return None if why.prediction is None else why.prediction.rate_mid_bps
 
 
 def _pacing_bps(record: Record, last: Outcome) -> float | None:
