@@ -91,9 +91,15 @@ impl Told {
 fn it_is_at_the_rate_of_the_path_after_four_round_trips() {
     let mut run = over(path(), Some(SAVED));
     run.run_until(99 * MS);
-    assert_eq!((run.control.phase(), run.window().cwnd), (Phase::Reconnaissance, 10));
+    assert_eq!(
+        (run.control.phase(), run.window().cwnd),
+        (Phase::Reconnaissance, 10)
+    );
     run.run_until(102 * MS);
-    assert_eq!((run.control.phase(), run.window().cwnd), (Phase::Unvalidated, BDP / 2));
+    assert_eq!(
+        (run.control.phase(), run.window().cwnd),
+        (Phase::Unvalidated, BDP / 2)
+    );
     run.run_until(210 * MS);
     assert_eq!(run.control.phase(), Phase::Validating);
     run.run_until(310 * MS);
@@ -112,7 +118,10 @@ fn a_jump_is_spaced_over_a_round_trip() {
     let mut run = over(path(), Some(SAVED));
     run.run_until(102 * MS);
     let per_s = run.control.pacing_per_s().unwrap();
-    assert!((per_s / (f64::from(BDP / 2) / 0.1) - 1.0).abs() < 0.01, "{per_s}");
+    assert!(
+        (per_s / (f64::from(BDP / 2) / 0.1) - 1.0).abs() < 0.01,
+        "{per_s}"
+    );
     run.run_until(450 * MS);
     assert_eq!(run.control.pacing_per_s(), None);
 }
@@ -261,7 +270,10 @@ fn congestion_in_the_unvalidated_phase_is_a_retreat() {
     // What was sent or lost since does not count.
     let through = 18 + 12 + 6 + 1_900 - 100;
     assert_eq!(told.resume.pipe(), through);
-    assert_eq!((told.window.cwnd, told.window.ssthresh), (18, through * 717 / 1024));
+    assert_eq!(
+        (told.window.cwnd, told.window.ssthresh),
+        (18, through * 717 / 1024)
+    );
 }
 
 #[test]
@@ -327,7 +339,11 @@ fn on_a_path_of_a_third_it_retreats_at_once() {
     run.run_until(1_500 * MS);
     assert_eq!(run.control.phase(), Phase::Normal(Why::Retreated));
     let fits = third.bdp_segments().unwrap() + 500;
-    assert!(run.lost() <= u64::from(BDP / 2) - fits + 200, "{}", run.lost());
+    assert!(
+        run.lost() <= u64::from(BDP / 2) - fits + 200,
+        "{}",
+        run.lost()
+    );
     let cut = run.trace().cuts[0];
     let after = |round: &&crate::Round| round.t_ns > cut.t_ns;
     let next = run.trace().rounds.iter().find(after).unwrap();
