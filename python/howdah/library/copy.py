@@ -133,7 +133,7 @@ def copy(
             the day ``"100Mbit 08:00-18:00, 1Gbit"``, or ``"none"``; by default what ``config.toml`` has.
         log_file: a file that lines on what is done are appended to (docs/jobs.md).
         metrics: a file for Prometheus metrics of the copy while it runs, or a port of this host's loopback.
-        encrypt: Data streams are encrypted; without it the data is plaintext with checksums.
+        encrypt: encrypted data streams; without it the data is plaintext with checksums.
         sync: all is on stable storage when this returns; without it a power cut can take finished files.
         dry_run: makes the plan and lists what would be copied; copies nothing.
         verify: reads each file again from the target's disk and compares it.

@@ -12,7 +12,7 @@ from contextlib import suppress
 from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.transfer.request import Request
-from howdah.values.memory import Direction, PastCopy, PathMemory
+from howdah.values.memory import Direction, PastCopy, PathMemory, recall
 from howdah.values.record import lab_link
 
 _PATIENCE_S = 0.5
@@ -39,8 +39,6 @@ class Recollection:
         """What is remembered, for a path with this base RTT to this address; None: nothing."""
         if not self._looked.wait(_PATIENCE_S) or self._path is None or not self._copies:
             return None
-        from howdah.values.memory import recall  # noqa: PLC0415
-
         return recall(self._path, self._direction, self._copies, rtt_s, address)
 
     def _look(self) -> None:

@@ -176,12 +176,12 @@ class Resuming:
 
 def _worth(plan: Plan, memory: PathMemory) -> Resume | None:
     """What may be sent at once; None where slow start sends as much as soon."""
-    part, rate_bps = JUMP_SHARE, min(memory.rate_mid_bps, memory.latest_bps)
+    part, capacity_bytes = JUMP_SHARE, memory.capacity_bytes
     predicted = plan.why.prediction
     if plan.path == "dedicated" and predicted is not None:
         # Nobody else is there, so it is what the next run reaches with 95 %.
-        part, rate_bps = 1.0, min(predicted.rate_low_bps, memory.latest_bps)
-    capacity_bytes = round(rate_bps / 8 * memory.rtt_s)
+        rate_bps = min(predicted.rate_low_bps, memory.latest_bps)
+        part, capacity_bytes = 1.0, round(rate_bps / 8 * memory.rtt_s)
     if capacity_bytes * part < WORTH_INITIAL_WINDOWS * INITIAL_WINDOW_BYTES * plan.streams:
         return None
     return Resume(capacity_bytes=capacity_bytes, rtt_s=memory.rtt_s, part=part)

@@ -7,9 +7,9 @@ import msgspec
 MOST = 0.5
 """The part of the time from which on a cause is called the bottleneck."""
 WORTH = 0.10
-"""What mending it has to gain to be worth a line,"""
+"""A cause is worth a line where the copy would be faster by this part without it."""
 WORTH_S = 1.0
-"""and what it has to save."""
+"""The seconds that this must save, too."""
 
 
 class Cause(StrEnum):
