@@ -103,6 +103,8 @@ def test_a_limit_holds_from_the_first_second_changes_live_and_pauses(
         assert copy.crossed_bps(direction, 0.6) < 0.002 * LIMIT_BPS
         assert copy.standing().state == "paused"
         copy.ask("limit", copy.job, "none")
+        # Two requests between two looks are one change in words.
+        wait_until(lambda: "paused; no limit afterwards" in log.read_text(), 5)
         copy.ask("continue", copy.job)
         record = copy.record()
     assert tree(target) == tree(source)
