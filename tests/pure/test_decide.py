@@ -68,6 +68,17 @@ def test_streams_stay_within_their_bounds(path: Path) -> None:
     assert 1 <= streams <= shared.STREAMS_FOR_WINDOW_MAX
 
 
+@pytest.mark.parametrize(
+    ("rtt_s", "size", "streams"),
+    [(0.183, 2**20, 16), (0.183, 2**40, 16), (0.02, 2**20, 8), (0.183, 300_000, 4), (0.183, 5, 1)],
+)
+def test_a_small_copy_has_a_stream_for_each_block_up_to_what_a_large_one_has(
+    rtt_s: float, size: int, streams: int
+) -> None:
+    roomy = sizes.Windows(autotuned_bytes=2**27, explicit_bytes=2**27)
+    assert shared.choose_streams(rtt_s, roomy, size).streams == streams
+
+
 @given(PATHS.map(lambda path: msgspec.structs.replace(path, bytes_total=None)))
 def test_windows_reach_the_target_unless_the_plan_says_what_holds_it(path: Path) -> None:
     decided = decide(path)

@@ -94,7 +94,7 @@ def later(changes: bytes) -> bytes:
         (b'{"schema":0,"streams":8,"block_bytes":1048576}', "schema 0, howdah .* reads schema 1; make one"),
         (b'{"schema":1,"streams":"8","block_bytes":1048576}', "key streams: expected int, got str"),
         (b'{"schema":1,"streams":0,"block_bytes":1048576}', "key streams: expected int >= 1"),
-        (b'{"schema":1,"streams":8,"block_bytes":1}', "key block_bytes: expected int >= 262144"),
+        (b'{"schema":1,"streams":8,"block_bytes":1}', "key block_bytes: expected int >= 65536"),
         (b'{"schema":1,"stream":8,"block_bytes":1048576}', "unknown field stream"),
         (
             b'\xff{"schema":1}',

@@ -40,7 +40,7 @@ pub const MAX_PIPED_BYTES: u64 = 1 << 20;
 /// Most of a pipe that a sender holds, because the receiver has not said that it has it, in bytes.
 pub const MAX_PIPED_HELD_BYTES: u64 = 256 << 20;
 /// Smallest block a big file is cut into, in bytes; a power of two.
-pub const MIN_BLOCK_BYTES: u64 = 256 << 10;
+pub const MIN_BLOCK_BYTES: u64 = 64 << 10;
 /// Most parts of one file that a receiver says it may have.
 pub const MAX_SPANS_OF_FILE: usize = 1024;
 /// Most parts of files in one [`crate::Answer`].

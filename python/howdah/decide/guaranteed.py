@@ -46,7 +46,7 @@ def decide(path: Path) -> Plan:
 def _streams(bytes_total: int | None) -> int:
     if bytes_total is None:
         return STREAMS
-    return max(1, min(STREAMS, bytes_total // (sizes.BLOCKS_PER_STREAM_MIN * BLOCK_BYTES_MIN)))
+    return max(1, min(STREAMS, bytes_total // BLOCK_BYTES_MIN))
 
 
 def _why(path: Path, share: Share, rtt_s: float, streams: int, window_bytes: int) -> Why:

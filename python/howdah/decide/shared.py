@@ -14,7 +14,6 @@ from howdah._native import format_bytes, format_duration, format_rate
 from howdah.values.path import ASSUMED_RTT_S, Path, round_trip_in_words
 from howdah.values.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
 from howdah.values.sizes import (
-    BLOCKS_PER_STREAM_MIN,
     BUFFER_MIN_BYTES,
     HEADROOM,
     INITIAL_WINDOW_BYTES,
@@ -62,10 +61,13 @@ def decide(path: Path) -> Plan:
 
 
 def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> StreamCount:
-    """Chooses as few streams as slow start needs; more only where buffers give each too small a window."""
+    """Chooses as few streams as slow start needs; more only where buffers give each too small a window.
+
+    A small copy is all slow start, so it has as many streams as there are blocks, up to what a large one has.
+    """
     ramp = next(streams for limit_s, streams in STREAMS_BY_RTT if rtt_s <= limit_s)
     if bytes_total is not None:
-        ramp = max(1, min(ramp, bytes_total // (BLOCKS_PER_STREAM_MIN * BLOCK_BYTES_MIN)))
+        ramp = max(1, min(ramp, bytes_total // BLOCK_BYTES_MIN))
     needed = math.ceil(HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
     each = max(BUFFER_MIN_BYTES, -(-needed // ramp))
     if window.explicit_bytes >= each:

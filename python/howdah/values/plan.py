@@ -29,7 +29,7 @@ BUFFER_BYTES_MIN = 4096
 PACING_BPS_MIN = 8_000
 """The least that a user may have a stream send: at it a full packet takes 1.5 s."""
 
-BLOCK_BYTES_MIN = 256 * 1024
+BLOCK_BYTES_MIN = 64 * 1024
 BLOCK_BYTES_MAX = 64 * 1024 * 1024
 """The largest block that the wire protocol takes (crates/wire, limits.rs)."""
 

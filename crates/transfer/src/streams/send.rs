@@ -11,6 +11,7 @@ use howdah_wire::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::connect::setup::NOTSENT_LOWAT_BYTES;
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::end::digests::Digest;
@@ -189,6 +190,9 @@ impl Sending {
                 continue;
             }
             sender.last_folder = LastFolder::default();
+            if context.job.plan.block_bytes < u64::from(NOTSENT_LOWAT_BYTES) {
+                sender.wait_for_socket()?;
+            }
             let block = match self.queue.try_next(connection.stream) {
                 Some(block) => Some(block),
                 None => {
@@ -308,6 +312,20 @@ impl Sender<'_> {
             }
             self.look()?;
             self.kept.wait(GLANCE);
+        }
+        Ok(())
+    }
+
+    /// Waits while much is unsent. In a small copy the other streams take their blocks meanwhile, also those
+    /// that connect a little later.
+    fn wait_for_socket(&mut self) -> Result<(), TransferError> {
+        self.stream.flush()?;
+        let _socket = spent::doing(Doing::Socket);
+        while !polled(self.stream, PollFlags::OUT, GLANCE) {
+            if self.context.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            self.look()?;
         }
         Ok(())
     }
@@ -477,13 +495,18 @@ fn context_keeps(context: &Context) -> bool {
 
 /// Whether the other end sends nothing more on a connection, or it is broken.
 fn closed_by_peer(stream: &dyn Stream) -> bool {
+    polled(stream, PollFlags::RDHUP, Duration::ZERO)
+}
+
+/// Whether this holds of a connection, or it is broken; waits so long for it.
+fn polled(stream: &dyn Stream, flags: PollFlags, wait: Duration) -> bool {
     let socket = stream.socket();
-    let mut polled = [PollFd::new(&socket, PollFlags::RDHUP)];
-    let now = Timespec {
+    let mut polled = [PollFd::new(&socket, flags)];
+    let wait = Timespec {
         tv_sec: 0,
-        tv_nsec: 0,
+        tv_nsec: i64::from(wait.subsec_nanos()),
     };
-    poll(&mut polled, Some(&now)).is_ok_and(|found| found > 0)
+    poll(&mut polled, Some(&wait)).is_ok_and(|found| found > 0)
 }
 
 /// Payload of memory-to-memory transfers: does not compress, costs nothing to make.

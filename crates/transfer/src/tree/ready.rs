@@ -11,6 +11,8 @@ use crate::tree::block::{BigFile, Block, Reading, Unchecked};
 use crate::tree::slicing::Slicing;
 use crate::tree::source::{Entry, Kind};
 
+/// A file of at most this size is not sliced, unless blocks are smaller because little is left, in bytes.
+const WHOLE_BYTES: u64 = 256 << 10;
 /// Most payload of one block of small files, in bytes: the least that makes a packing pay.
 const MAX_PACK_BYTES: u64 = 1 << 20;
 /// Most small files in one block.
@@ -91,7 +93,7 @@ impl Ready {
                 Kind::File { size, .. } => size,
                 _ => 0,
             };
-            if size > MIN_BLOCK_BYTES {
+            if size > limit.clamp(MIN_BLOCK_BYTES, WHOLE_BYTES) {
                 if !pack.is_empty() {
                     return Some(Block::Pack(pack));
                 }
