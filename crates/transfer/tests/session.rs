@@ -414,7 +414,10 @@ fn what_cannot_be_read_is_left_out_and_named_and_the_rest_arrives() {
         let mut job = job(direction, &[&source], &target);
         ends::keep_digests(&mut job, &kept);
         let outcome = Ends::run(&job).unwrap();
-        fs::set_permissions(source.join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+        for folder in [&source, &target] {
+            let opened = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(folder.join("closed"), opened).unwrap();
+        }
         let said = left_out(&outcome);
         assert_eq!(said.len(), 3, "{said:?}");
         for (said, name) in said.iter().zip(["big secret;", "closed;", "secret;"]) {

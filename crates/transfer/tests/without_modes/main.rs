@@ -32,8 +32,9 @@ const FILES: usize = 44;
 
 /// A tree on a disk as usual, and a file system without modes beside it.
 struct World {
-    base: tempfile::TempDir,
+    /// Before the folder that holds it, so that it is gone when the folder is removed.
     _mounted: BackgroundSession,
+    base: tempfile::TempDir,
 }
 
 impl World {
@@ -49,8 +50,8 @@ impl World {
         fs::create_dir(&mount).unwrap();
         let mounted = system::mount(&mount, no_times).unwrap();
         let world = Self {
-            base,
             _mounted: mounted,
+            base,
         };
         let source = world.source();
         fs::create_dir_all(source.join("sub/closed")).unwrap();
