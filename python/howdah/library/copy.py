@@ -22,8 +22,9 @@ from howdah.transfer.filters import read as read_filters
 from howdah.transfer.keep import read as read_keep
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
+from howdah.transfer.planning import plan_only
 from howdah.transfer.request import FAIRNESS, Given, Request
-from howdah.transfer.run import plan_only, run
+from howdah.transfer.run import run
 from howdah.transfer.what import check_delete, made_delete, made_skip, made_walk
 from howdah.values.limit import Limits
 from howdah.values.plan import (
