@@ -28,7 +28,7 @@ use crate::streams::plain::PlainStream;
 use crate::streams::stream::{Stream, StreamError};
 use crate::tls::SessionKeys;
 
-/// Unsent bytes that a socket takes at first: more only delays the choice which stream gets a block.
+/// Unsent bytes a socket takes at first: more only delays the choice which stream gets a block.
 pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
 /// How long a connection may take; at the accepting end, all until it has proved that it belongs here.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
@@ -139,15 +139,8 @@ fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
         buffer_bytes: plan.buffer_bytes,
         window_bytes: plan.buffer_bytes.filter(|_| !sends),
         pacing_bps: plan.pacing_bps.filter(|_| sends),
-        notsent_lowat_bytes: Some(least_unsent_bytes(plan)),
+        notsent_lowat_bytes: Some(NOTSENT_LOWAT_BYTES),
     }
-}
-
-/// Unsent bytes that a socket of a plan takes at first. Half a block, so that a stream of a small copy takes no
-/// second one before the others have their first.
-pub(crate) fn least_unsent_bytes(plan: &StreamPlan) -> u32 {
-    u32::try_from(plan.block_bytes / 2)
-        .map_or(NOTSENT_LOWAT_BYTES, |half| half.min(NOTSENT_LOWAT_BYTES))
 }
 
 impl StreamSetup {

@@ -209,7 +209,7 @@ impl Run<'_> {
             )));
         }
         let streams =
-            Sampler::new(verified, 0).summaries(&self.context.abort, &totals, &self.context.books);
+            Sampler::new(verified).summaries(&self.context.abort, &totals, &self.context.books);
         let peak_memory_bytes = mark.peak_growth_bytes();
         let finished = Finished {
             totals: sum,

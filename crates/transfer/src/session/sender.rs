@@ -12,7 +12,7 @@ use howdah_wire::{
 };
 
 use crate::connect::near_port;
-use crate::connect::setup::{StreamSetup, least_unsent_bytes};
+use crate::connect::setup::StreamSetup;
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
@@ -121,7 +121,7 @@ pub fn run(
         compared: 0,
         cleaned: 0,
         told_all_sent: None,
-        sampler: Sampler::new(context.board.started, least_unsent_bytes(&job.plan)),
+        sampler: Sampler::new(context.board.started),
         sampled,
         finished: None,
         names: said,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use howdah_tcp::{Info, Limit, Settings, SocketPlan};
 use howdah_wire::{Connection, LimitedBy, Sample, Spent, StreamSummary, Totals};
 
+use crate::connect::setup::NOTSENT_LOWAT_BYTES;
 use crate::end::abort::Abort;
 use crate::end::spent::Books;
 
@@ -33,8 +34,6 @@ const MOST_UNSENT_BYTES: u32 = 4 << 20;
 #[derive(Debug)]
 pub struct Sampler {
     started: Instant,
-    /// What a socket may have unsent at the least, in bytes.
-    unsent: u32,
     streams: HashMap<u16, Seen>,
 }
 
@@ -61,11 +60,10 @@ struct Before {
 }
 
 impl Sampler {
-    /// Times of samples count from `started`. A socket may have `unsent` bytes unsent at the least.
-    pub fn new(started: Instant, unsent: u32) -> Self {
+    /// Times of samples count from `started`.
+    pub fn new(started: Instant) -> Self {
         Self {
             started,
-            unsent,
             streams: HashMap::new(),
         }
     }
@@ -77,7 +75,7 @@ impl Sampler {
             if let Ok(info) = Info::read(socket)
                 && let (Some(rtt), Some(min_rtt)) = (info.rtt, info.min_rtt)
             {
-                keep_fed(socket.as_fd(), &info, self.unsent);
+                keep_fed(socket.as_fd(), &info);
                 samples.push(self.one(socket.connection, info, (rtt, min_rtt), Instant::now()));
             }
             if let Some(seen) = self.streams.get_mut(&socket.connection.stream) {
@@ -246,11 +244,11 @@ fn explained(info: &Info) -> Duration {
 
 /// Lets a fast socket take more unsent bytes, so that it does not run dry while its thread waits
 /// for a core.
-fn keep_fed(socket: BorrowedFd<'_>, info: &Info, least: u32) {
+fn keep_fed(socket: BorrowedFd<'_>, info: &Info) {
     let in_time = info.delivery_bps.unwrap_or(0) / 8 * FED_FOR_MS / 1000;
     let bytes = u32::try_from(in_time)
         .unwrap_or(u32::MAX)
-        .clamp(least, MOST_UNSENT_BYTES);
+        .clamp(NOTSENT_LOWAT_BYTES, MOST_UNSENT_BYTES);
     // A socket that refuses keeps what it has.
     let _ = SocketPlan {
         notsent_lowat_bytes: Some(bytes),
@@ -345,7 +343,7 @@ mod tests {
             incarnation: 0,
         };
         abort.register(connection, socket.into());
-        let mut sampler = Sampler::new(Instant::now(), 0);
+        let mut sampler = Sampler::new(Instant::now());
         let samples = sampler.sample(&abort);
         assert_eq!(samples.len(), 1);
         assert!(samples[0].stream == 1 && samples[0].cwnd > 0);
@@ -385,7 +383,7 @@ mod tests {
         };
         let started = Instant::now();
         for (info, dead) in [(silent, true), (closed, false), (idle, false), (gone, true)] {
-            let mut sampler = Sampler::new(started, 0);
+            let mut sampler = Sampler::new(started);
             let mut sample = |info: Info, after: Duration| {
                 let rtts = (Duration::ZERO, Duration::ZERO);
                 sampler.one(connection(0), info, rtts, started + after);
@@ -418,7 +416,7 @@ mod tests {
             ..Info::read(&socket).unwrap()
         };
         for (rtt_ms, step_ms, expected) in [(20, 100, 37), (366, 100, 61), (20, 3_600_000, 5)] {
-            let mut sampler = Sampler::new(Instant::now(), 0);
+            let mut sampler = Sampler::new(Instant::now());
             let mut looks = 0;
             while sampler.dead().is_empty() {
                 let rtts = (Duration::ZERO, Duration::ZERO);
@@ -449,7 +447,7 @@ mod tests {
             ..Info::read(&socket).unwrap()
         };
         let started = Instant::now();
-        let mut sampler = Sampler::new(started, 0);
+        let mut sampler = Sampler::new(started);
         let mut come = Vec::new();
         for (incarnation, bytes, again) in [(0, 10, 1), (0, 20, 2), (1, 3, 0), (1, 4, 5), (4, 1, 1)]
         {

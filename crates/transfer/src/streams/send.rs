@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use howdah_tcp::SocketPlan;
 use howdah_wire::{
     Checked, Checksum, Connection, Doing, FilePiece, Piece, PieceError, ProtocolError, TAKEN_BYTES,
     Totals, TreePath, Xattrs,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::connect::setup::NOTSENT_LOWAT_BYTES;
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::end::digests::Digest;
@@ -190,8 +190,8 @@ impl Sending {
                 continue;
             }
             sender.last_folder = LastFolder::default();
-            if context.job.plan.block_bytes < u64::from(NOTSENT_LOWAT_BYTES) {
-                sender.wait_for_socket()?;
+            if let Some(most_bytes) = self.queue.unsent_at_most() {
+                sender.wait_for_socket(most_bytes)?;
             }
             let block = match self.queue.try_next(connection.stream) {
                 Some(block) => Some(block),
@@ -316,10 +316,16 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Waits while much is unsent. In a small copy the other streams take their blocks meanwhile, also those
-    /// that connect a little later.
-    fn wait_for_socket(&mut self) -> Result<(), TransferError> {
+    /// Waits while so much is unsent. The other streams take their blocks meanwhile, also those that connect a
+    /// little later.
+    fn wait_for_socket(&mut self, most_bytes: u32) -> Result<(), TransferError> {
         self.stream.flush()?;
+        // A socket that refuses keeps what it has.
+        let _ = SocketPlan {
+            notsent_lowat_bytes: Some(most_bytes),
+            ..SocketPlan::default()
+        }
+        .apply(self.stream.socket());
         let _socket = spent::doing(Doing::Socket);
         while !polled(self.stream, PollFlags::OUT, GLANCE) {
             if self.context.abort.stopping() {

@@ -27,6 +27,8 @@ use crate::tree::supply::{Supplied, Supply};
 pub(crate) const MAX_WAITING: usize = 20 * 1024;
 /// What they may take of memory, in bytes: in a deep tree most of that is paths.
 const MAX_WAITING_BYTES: usize = 6 << 20;
+/// Where blocks are smaller because little is left, no stream keeps another one waiting for its share.
+const RESTRAINED_BYTES: u64 = 512 << 10;
 /// How long a wait looks away from the stop flag.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -323,6 +325,16 @@ impl Queue {
     /// Dry run: the folders and links that it would make.
     pub fn passed(&self) -> Totals {
         lock(&self.state).passed
+    }
+
+    /// The unsent bytes with which a stream should not take a block now; `None`: it need not look. When little is
+    /// left, a stream that has taken more than it sends would end after all others.
+    pub fn unsent_at_most(&self) -> Option<u32> {
+        let state = lock(&self.state);
+        let limit = self.block_limit(&state);
+        let comes = state.ready.bytes() > 0 || state.memory.bytes() > 0;
+        let all_known = state.scanned.complete && state.offers.pending() == 0;
+        (all_known && comes && limit < RESTRAINED_BYTES).then_some((limit / 2) as u32)
     }
 
     /// The next block for a stream if there is one now.

@@ -259,6 +259,27 @@ fn blocks_shrink_so_that_streams_end_together() {
 }
 
 #[test]
+fn streams_are_restrained_only_where_all_is_known_and_little_is_left() {
+    let queue = queue(16, MIB);
+    queue.accept(true);
+    queue.add(file(1, 20 * MIB)).unwrap();
+    assert_eq!(queue.unsent_at_most(), None);
+    queue.scan_complete();
+    assert_eq!(queue.unsent_at_most(), None);
+    let mut left = 20 * MIB;
+    while left > 0 {
+        let before = queue.unsent_at_most();
+        let Some(Block::Slice(_, span)) = queue.try_next(0) else {
+            panic!("no slice");
+        };
+        let expected = (left < 16 * MIB).then_some(span.len.max(MIN_BLOCK_BYTES) as u32 / 2);
+        assert_eq!(before, expected, "{left} left");
+        left -= span.len;
+    }
+    assert_eq!(queue.unsent_at_most(), None);
+}
+
+#[test]
 fn a_stream_not_in_use_gets_nothing_but_ends_with_the_others() {
     let queue = queue(4, MIB);
     queue.add_memory(Memory::Bytes(3 * MIB));
