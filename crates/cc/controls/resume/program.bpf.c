@@ -459,13 +459,15 @@ void BPF_PROG(resume_pkts_acked, struct sock *sk, const struct ack_sample *sampl
 		resume->least_rtt_us = resume->rtt_us;
 }
 
-/* A sender that fell silent has not used its jump. */
+/* A sender that fell silent has not used its jump. But where one ACK has answered all that was in flight, nothing is in
+ * flight before the jump either, and its first segment is one that starts.
+ */
 SEC("struct_ops")
 void BPF_PROG(resume_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct resume *resume = private_of(sk);
 
-	if (event == CA_EVENT_TX_START && resume->phase == RESUME_UNVALIDATED)
+	if (event == CA_EVENT_TX_START && resume->phase == RESUME_UNVALIDATED && tcp_sk(sk)->snd_nxt != resume->mark)
 		end_jump(sk, resume);
 }
 
