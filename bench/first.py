@@ -1,6 +1,7 @@
 """The first two seconds of a connection, with and without a memory of its path: ``make bench-first``.
 
-Both begin on the same emulated path, in turns. docs/cc.md, *Resume*, says how it works.
+Both begin on the same emulated path, in turns. docs/cc.md, *Resume*, says how it works. The part ``harm`` is
+what a jump costs a neighbour (bench/first_harm.py).
 """
 
 import argparse
@@ -8,7 +9,7 @@ import statistics
 import sys
 from typing import Any
 
-from bench import first_ends, report
+from bench import first_ends, first_harm, report
 from bench.report import Row, Target
 from howdah import lab
 from howdah.cc import programs
@@ -25,6 +26,7 @@ PORT = 7031
 PAYLOAD = 1448 / 1538
 """The part of the wire that is payload."""
 WHO = {"without": "cubic", "with": "hd_resume"}
+PARTS = ("speed", "harm")
 AT_LEAST = {20: 1.0, 100: 1.1, 183: 1.3, 366: 1.5}
 """How many times as much arrives with a memory."""
 
@@ -36,6 +38,7 @@ def one(wan: Lab, rtt_ms: int, who: str) -> dict[str, Any]:
     begun = first_ends.begun(wan, PORT, WHO[who], SPAN_S + rtt_ms / 1e3, saved)
     steps = [STEP_S * number for number in range(1, round(SPAN_S / STEP_S) + 1)]
     return {
+        "part": "speed",
         "who": who,
         "rtt_ms": rtt_ms,
         "payload_bytes": begun.payload_bytes(SPAN_S),
@@ -88,16 +91,19 @@ def rows(runs: list[dict[str, Any]]) -> list[Row]:
 
 def main() -> int:
     options = argparse.ArgumentParser(prog="bench.first", description=__doc__)
+    options.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     options.add_argument("--rtt", type=int, nargs="+", default=list(RTTS_MS), metavar="MS")
     options.add_argument("--rounds", type=int, default=ROUNDS)
     options.add_argument("--keep", action="store_true", help="write bench/results/first.json")
     chosen = options.parse_args()
     programs.load("resume")
     try:
-        runs = measure(chosen.rtt, chosen.rounds)
+        runs = measure(chosen.rtt, chosen.rounds) if "speed" in chosen.part else []
+        harmed = first_harm.measure(chosen.rounds) if "harm" in chosen.part else []
     finally:
         programs.unload("resume")
-    return 0 if report.publish(NAME, rows(runs), runs, keep=chosen.keep) else 1
+    found = rows(runs) + first_harm.rows(harmed)
+    return 0 if report.publish(NAME, found, runs + harmed, keep=chosen.keep) else 1
 
 
 if __name__ == "__main__":

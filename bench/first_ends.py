@@ -1,9 +1,10 @@
 """The two ends of one connection, with buffers that bound nothing, and what both saw of its beginning.
 
 python -m bench.first_ends take PORT                     prints [[ns, payload bytes so far], …]
-python -m bench.first_ends send ADDRESS PORT CC SPAN_S   prints [[ns, window, segments lost so far], …]
+python -m bench.first_ends send ADDRESS PORT CC SPAN_S [AT_S]
+                                                         prints [[ns, window, segments lost so far], …]
 
-Times are of the monotonic clock.
+It connects at once, or at a time. Times are of the monotonic clock.
 """
 
 import contextlib
@@ -43,12 +44,15 @@ def take(port: int) -> list[tuple[int, int]]:
     return seen
 
 
-def send(address: str, port: int, control: str, span_s: float) -> list[tuple[int, int, int]]:
-    """Sends as much as it may for a time."""
+def send(
+    address: str, port: int, control: str, span_s: float, at_s: float = 0.0
+) -> list[tuple[int, int, int]]:
+    """Connects at a time, and sends as much as it may for a time."""
     block, looks = bytes(1 << 20), []
     with socket.socket() as to:
         to.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER_BYTES)
         to.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+        time.sleep(max(0.0, at_s - time.monotonic()))
         to.connect((address, port))
         to.setblocking(False)
         begin_ns = time.monotonic_ns()
@@ -102,18 +106,20 @@ def taking(wan: Lab, port: int) -> "subprocess.Popen[str]":
     return far
 
 
-def sending(wan: Lab, port: int, control: str, span_s: float) -> "subprocess.Popen[str]":
-    """A near end that sends for a time."""
-    argv = _argv("send", wan.far_address, port, control, span_s)
+def sending(wan: Lab, port: int, control: str, span_s: float, at_s: float = 0.0) -> "subprocess.Popen[str]":
+    """A near end that connects at a time and sends for a time."""
+    argv = _argv("send", wan.far_address, port, control, span_s, at_s)
     return wan.popen("near", argv, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
 
 
-def begun(wan: Lab, port: int, control: str, span_s: float, saved: Saved | None = None) -> Begun:
+def begun(
+    wan: Lab, port: int, control: str, span_s: float, saved: Saved | None = None, *, at_s: float = 0.0
+) -> Begun:
     """A connection from the near host to the far one, with a memory if something is ``saved``."""
     destination = Destination(wan.far_address, port, namespace(wan))
     if saved:
         resume.remember(destination, saved)
-    with taking(wan, port) as far, sending(wan, port, control, span_s) as near:
+    with taking(wan, port) as far, sending(wan, port, control, span_s, at_s) as near:
         looks, _ = near.communicate(timeout=60)
         taken, _ = far.communicate(timeout=60)
     return read(taken, looks, resume.forget(destination) if saved else None)
@@ -133,4 +139,4 @@ if __name__ == "__main__":
     if what == "take":
         print(json.dumps(take(int(words[0]))))
     else:
-        print(json.dumps(send(words[0], int(words[1]), words[2], float(words[3]))))
+        print(json.dumps(send(words[0], int(words[1]), words[2], *map(float, words[3:]))))

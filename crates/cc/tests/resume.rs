@@ -16,7 +16,7 @@ use howdah_link::Change;
 use own::{Own, said};
 use path::{Path, send};
 use privilege::tests;
-use rustix::net::sockopt::{set_socket_recv_buffer_size_force, tcp_congestion};
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_tcp_quickack, tcp_congestion};
 
 const RATE_BPS: u64 = 100_000_000;
 const RTT_NS: u64 = 40_000_000;
@@ -100,6 +100,19 @@ fn a_jump_is_validated_and_the_named_control_goes_on() {
         assert_eq!(memory.validated_bytes, resumed.validated_bytes);
         assert_eq!(resumed.memory_ns, Some(memory.set_ns));
     }
+}
+
+/// One ACK answers both segments of the first window, so that nothing is in flight when the jump begins.
+fn a_jump_begins_with_nothing_in_flight() {
+    let (own, path) = loaded('n', Path::new(RATE_BPS, RTT_NS, 0.0));
+    path.begin_with(2);
+    own.store.remember(&to(TO), &saved()).unwrap();
+    let (mut near, mut far) = path.connection_to(&listener(&path, 4), &own.name("resume"));
+    set_tcp_quickack(&far, false).unwrap();
+    send(&mut near, &mut far, 1_000_000);
+    let resumed = own.connection(&near).resume.unwrap();
+    assert_eq!(resumed.why, Some("validated"), "{resumed:?}");
+    assert!(resumed.validated_bytes > CAPACITY_BYTES / 4, "{resumed:?}");
 }
 
 fn a_jump_that_overflows_the_path_retreats_and_voids_the_memory() {
@@ -292,6 +305,7 @@ fn a_memory_is_set_found_and_forgotten_or_refused() {
 fn main() -> ExitCode {
     let needing = tests![
         a_jump_is_validated_and_the_named_control_goes_on,
+        a_jump_begins_with_nothing_in_flight,
         a_jump_that_overflows_the_path_retreats_and_voids_the_memory,
         what_is_unlike_the_memory_does_not_jump,
         all_streams_are_one_sender,

@@ -6,9 +6,10 @@
 //! Deviations beside those of the crate, all to the safe side:
 //! - The window counts segments, so PipeSize does.
 //! - It does not jump where the RTT says that somebody's queue stands on the path already.
-//! - Validating takes two round trips. In the second half of each, the window grows, but no further than to the saved
-//!   capacity, and not while the RTT says that a queue has grown. So what comes back in the second has shown whether
-//!   there was room for the first growth; PipeSize does not count it. Slow start ends there, also under the next control.
+//! - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the jump.
+//!   The queue that this train has built when it is back says what the path carries. The window grows to that in the
+//!   round trip that follows, spaced at that rate, but no further than to the saved capacity, and not while the RTT says
+//!   that a queue has grown. PipeSize counts none of it. Slow start ends there, also under the next control.
 //! - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
 //!   meanwhile, or sent, does not count in PipeSize.
 //! - Congestion takes effect with the next ACK.
@@ -99,11 +100,25 @@ const STANDING_SHIFT: u32 = 3;
 /// A thirty-second tells of one that the jump has built.
 const GROWN_SHIFT: u32 = 5;
 const LEAST_RISE_US: u64 = 2_000;
-const LAPS: u32 = 2;
 const LARGEST_RISE_US: u64 = 16_000;
+/// The probe begins when a part of the jump is back, so that a queue which the jump has built is seen before.
+const BEFORE_PROBE_SHIFT: u32 = 3;
+/// A delay of an eighth of the probe is one of the clock, and not of the path.
+const CLOCK_SHIFT: u32 = 3;
 
-fn with_queue_us(rtt_us: u64, shift: u32) -> u64 {
-    rtt_us + (rtt_us >> shift).clamp(LEAST_RISE_US, LARGEST_RISE_US)
+fn rise_us(rtt_us: u64, shift: u32) -> u64 {
+    (rtt_us >> shift).clamp(LEAST_RISE_US, LARGEST_RISE_US)
+}
+
+/// What comes back while a connection validates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coming {
+    /// What of the jump was in flight, and within it what lets the probe go.
+    Jump,
+    /// The end of the probe.
+    Probe,
+    /// A flight since it is known what the path carries.
+    Growth,
 }
 
 /// A connection that resumes.
@@ -124,10 +139,19 @@ pub struct Resume {
     jumped_at: u64,
     /// Segments sent when the phase began. It ends when all of them are answered.
     mark: u64,
-    /// `delivered` when the second half of a lap begins.
-    late: u64,
-    /// Of validating.
-    lap: u32,
+    coming: Coming,
+    /// Segments of the jump that were in flight when validating began.
+    flight: u32,
+    /// `delivered` when the probe may begin.
+    probe_from: u64,
+    /// Segments by which the window still grows for the probe.
+    probe: u32,
+    /// `delivered` when all of the probe is back; 0: none of it was sent.
+    probe_end: u64,
+    /// What its end waited.
+    waited_us: u64,
+    /// What the path carries, as far as validating grows the window.
+    limit: u32,
     /// What will have got through when a retreat ends, if nothing more is lost.
     through: u64,
     /// Segments lost when it began.
@@ -161,8 +185,13 @@ impl Resume {
             jumped_us: 0,
             jumped_at: 0,
             mark: 0,
-            late: 0,
-            lap: 0,
+            coming: Coming::Jump,
+            flight: 0,
+            probe_from: 0,
+            probe: 0,
+            probe_end: 0,
+            waited_us: u64::MAX,
+            limit: 0,
             through: 0,
             lost: 0,
             another_retreats: false,
@@ -220,7 +249,7 @@ impl Resume {
         let to = (part as u32).min(window.clamp);
         if !self.is_same_path(saved) {
             self.phase = Phase::Normal(Why::OtherPath);
-        } else if self.least_rtt_us > with_queue_us(saved.rtt_us, STANDING_SHIFT) {
+        } else if self.least_rtt_us > saved.rtt_us + rise_us(saved.rtt_us, STANDING_SHIFT) {
             self.phase = Phase::Normal(Why::Queue);
         } else if to <= window.cwnd {
             self.phase = Phase::Normal(Why::Small);
@@ -234,7 +263,7 @@ impl Resume {
 
     /// PipeSize is what gets through of the jump, not of what is sent after that.
     fn count(&mut self, ack: &Ack) {
-        if self.lap < LAPS {
+        if self.coming == Coming::Jump {
             self.pipe += ack.acked;
         }
     }
@@ -248,56 +277,122 @@ impl Resume {
             let is_acked = ack.delivered_when_sent >= self.jumped_at;
             let is_over = ack.now_us - self.jumped_us > self.smoothed_us;
             if is_acked || is_over || ack.in_flight >= window.cwnd.into() {
-                self.end_jump(window, ack);
+                self.end_jump(window, ack, saved);
             }
         } else {
             self.validate(window, ack, saved);
         }
     }
 
-    /// Slow start (3.4), in the second half of each lap. The first is the jump, the second shows what it let grow.
+    /// Growth as in slow start at most (3.4): the probe, and what it has shown that there is room for.
     fn validate(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
-        let most = saved.segments.min(window.clamp).max(window.cwnd);
-        let is_free = ack.rtt_us <= with_queue_us(self.least_rtt_us, GROWN_SHIFT);
-        if is_free && ack.delivered >= self.late {
-            window.cwnd = (window.cwnd + ack.acked).min(most);
+        let grown_us = self.least_rtt_us + rise_us(self.least_rtt_us, GROWN_SHIFT);
+        let is_free = ack.rtt_us <= grown_us;
+        let is_back = ack.delivered >= self.mark;
+        match self.coming {
+            Coming::Jump => {
+                if self.probe > 0 && is_free && ack.delivered >= self.probe_from {
+                    self.send_probe(window, ack);
+                }
+                if is_back && (self.probe > 0 || self.probe_end == 0) {
+                    self.end_validating(window, window.cwnd);
+                } else if is_back {
+                    self.coming = Coming::Probe;
+                }
+            }
+            Coming::Probe => {}
+            Coming::Growth => {
+                if is_free && window.cwnd < self.limit {
+                    window.cwnd = (window.cwnd + ack.acked).min(self.limit);
+                }
+                if is_back {
+                    self.end_validating(window, if is_free { self.limit } else { window.cwnd });
+                }
+            }
         }
-        if ack.delivered < self.mark {
+        if self.coming == Coming::Probe {
+            self.await_probe(window, ack, saved);
+        }
+    }
+
+    fn send_probe(&mut self, window: &mut Window, ack: &Ack) {
+        let more = ack.acked.min(self.probe);
+        window.cwnd += more;
+        self.probe -= more;
+        self.probe_end = ack.delivered + u64::from(window.cwnd);
+    }
+
+    /// For so long, the probe leaves twice as densely as the jump. On a path that carries only the jump, its end waits as
+    /// long: twice what tells of a queue.
+    fn probe_us(&self) -> u64 {
+        2 * rise_us(self.least_rtt_us, GROWN_SHIFT)
+    }
+
+    /// So many segments of the jump come back while the probe leaves: it is as many more.
+    fn probe_segments(&self) -> u32 {
+        (u64::from(self.flight) * self.probe_us() / self.least_rtt_us).max(1) as u32
+    }
+
+    /// Looks at the RTT while the second half of the probe comes back, and for half as long again. The queue of a part of
+    /// the probe says what that of the whole is. A clock that is late now and then shows more, so the least counts.
+    fn await_probe(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
+        let all = u64::from(2 * self.probe_segments());
+        if ack.delivered + all / 2 < self.probe_end {
             return;
         }
-        if is_free && window.cwnd < most && self.lap < LAPS {
-            self.begin_lap(ack);
+        let back = all - self.probe_end.saturating_sub(ack.delivered);
+        let waited_us = (ack.rtt_us - self.least_rtt_us) * all / back.max(1);
+        self.waited_us = self.waited_us.min(waited_us);
+        if ack.delivered < self.probe_end + all / 4 {
             return;
         }
-        window.ssthresh = if is_free { most } else { window.cwnd };
+        let most = saved.segments.min(window.clamp);
+        self.limit = self.carries().min(most).max(window.cwnd);
+        self.mark = ack.delivered + ack.in_flight;
+        self.coming = Coming::Growth;
+    }
+
+    /// What the probe has shown that the path carries, segments: twice the jump, less what its queue says.
+    fn carries(&self) -> u32 {
+        let probe_us = self.probe_us();
+        if self.waited_us <= probe_us >> CLOCK_SHIFT {
+            return u32::MAX;
+        }
+        (2 * u64::from(self.flight) * probe_us / (probe_us + self.waited_us)) as u32
+    }
+
+    fn end_validating(&mut self, window: &mut Window, threshold: u32) {
+        window.ssthresh = threshold;
         self.phase = Phase::Normal(Why::Validated);
     }
 
-    /// From now on, what is in flight is to come back. What let the window grow before lies at its end, twice as dense.
-    fn begin_lap(&mut self, ack: &Ack) {
-        self.mark = ack.delivered + ack.in_flight;
-        self.late = self.mark - ack.in_flight / 2;
-        self.lap += 1;
-    }
-
     /// Keeps what of the jump is in flight, or, where it was not used, what was seen to get through (3.3).
-    fn end_jump(&mut self, window: &mut Window, ack: &Ack) {
+    fn end_jump(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
         if ack.in_flight < self.first.into() || ack.in_flight <= self.pipe.into() {
             window.cwnd = self.pipe.max(self.first);
             self.phase = Phase::Normal(Why::Unused);
             return;
         }
         window.cwnd = ack.in_flight as u32;
-        self.begin_lap(ack);
+        self.flight = window.cwnd;
+        self.mark = ack.delivered + ack.in_flight;
+        self.probe_from = ack.delivered + (ack.in_flight >> BEFORE_PROBE_SHIFT);
+        let most = saved.segments.min(window.clamp);
+        self.probe = self.probe_segments().min(most.saturating_sub(self.flight));
         self.phase = Phase::Validating;
     }
 
-    /// Half of what got through (3.5).
+    /// Half of what got through (3.5). No more can have got through than was in flight at once.
     fn retreat(&mut self, window: &mut Window, ack: &Ack) {
+        let most = match self.phase {
+            Phase::Validating => self.flight,
+            _ => window.cwnd,
+        };
+        self.pipe = self.pipe.min(most);
         window.cwnd = (self.pipe / 2).max(Window::FLOOR);
         window.ssthresh = window.cwnd;
         self.mark = ack.delivered + ack.lost + ack.in_flight;
-        self.through = u64::from(self.pipe) + ack.in_flight;
+        self.through = (u64::from(self.pipe) + ack.in_flight).min(most.into());
         self.lost = ack.lost;
         self.phase = Phase::Retreat;
     }
@@ -315,18 +410,19 @@ impl Resume {
         self.phase = Phase::Normal(Why::Retreated);
     }
 
-    /// The jump over a round trip (3.3); what follows as Linux paces.
+    /// The jump over a round trip (3.3), as what the path carries; the rest as Linux paces.
     fn pace(&mut self, window: &Window) {
-        let percent = match self.phase {
-            Phase::Unvalidated => 100,
-            Phase::Validating => 200,
-            Phase::Retreat => 120,
+        let (segments, percent) = match self.phase {
+            Phase::Unvalidated => (window.cwnd, 100),
+            Phase::Validating if self.coming == Coming::Growth => (self.limit, 100),
+            Phase::Validating => (window.cwnd, 200),
+            Phase::Retreat => (window.cwnd, 120),
             Phase::Reconnaissance | Phase::Normal(_) => {
                 self.pacing_per_s = None;
                 return;
             }
         };
-        let per_s = f64::from(window.cwnd) * 1e6 / self.smoothed_us as f64;
+        let per_s = f64::from(segments) * 1e6 / self.smoothed_us as f64;
         self.pacing_per_s = Some(per_s * f64::from(percent) / 100.0);
     }
 }

@@ -4,7 +4,7 @@
  * Source: RFC 9959. Sections are named where each rule is. Phases:
  *   reconnaissance  slow start until the first window is acknowledged and the RTT is like the saved one (3.2)
  *   unvalidated     the window jumps to a part of the saved capacity, paced over a round trip (3.3)
- *   validating      slow start, until all that was sent unvalidated is acknowledged (3.4)
+ *   validating      until all that was sent unvalidated is acknowledged, and what a probe lets grow (3.4)
  *   retreat         after congestion: half of what was acknowledged, until the rest is mended (3.5)
  *   normal          the socket is moved to the control that the memory names (bpf_setsockopt), in place
  *
@@ -14,10 +14,11 @@
  * Deviations, all to the safe side:
  * - The window counts segments, so PipeSize does.
  * - It does not jump where the RTT says that somebody's queue stands on the path already.
- * - Validating takes two round trips. In the second half of each, the window grows, but no further than to this
- *   connection's part of the saved capacity, and not while the RTT says that a queue has grown. So what comes back in
- *   the second has shown whether there was room for the first growth; PipeSize does not count it. Slow start ends
- *   there, also under the next control.
+ * - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the jump.
+ *   The queue that this train has built when it is back says what the path carries. The window grows to that in the
+ *   round trip that follows, spaced at that rate, but no further than to this connection's part of the saved capacity,
+ *   and not while the RTT says that a queue has grown. PipeSize counts none of it. Slow start ends there, also under
+ *   the next control.
  * - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
  *   meanwhile, or sent, does not count in PipeSize.
  * - An undo does not end a retreat.
@@ -38,13 +39,21 @@ const volatile struct {
 
 enum {
 	WINDOW_MIN = 2,
-	LAPS = 2,
 	NO_THRESHOLD = 0x7fffffff, /* TCP_INFINITE_SSTHRESH */
 	CUBIC_BETA = 717, /* 1/1024 */
 	STANDING_SHIFT = 3, /* an RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it */
 	GROWN_SHIFT = 5, /* a thirty-second of one that the jump has built */
 	LEAST_RISE_US = 2000, /* both within these */
 	LARGEST_RISE_US = 16000,
+	BEFORE_PROBE_SHIFT = 3, /* a part of the jump is back before the probe: a queue that the jump built is seen then */
+	CLOCK_SHIFT = 3, /* a delay of an eighth of the probe is one of the clock, and not of the path */
+};
+
+/* What comes back while a connection validates. */
+enum coming {
+	COMING_JUMP, /* what of the jump was in flight, and within it what lets the probe go */
+	COMING_PROBE, /* the end of the probe */
+	COMING_GROWTH, /* a flight since it is known what the path carries */
 };
 
 struct resume {
@@ -62,14 +71,23 @@ struct resume {
 	__u32 least_rtt_us;
 	__u32 jumped_us; /* when */
 	__u32 mark; /* sequence number behind which the phase ends */
-	__u32 late; /* sequence number behind which the second half of a lap lies */
-	__u32 through; /* what will have got through when a retreat ends, if nothing more is lost, segments */
-	__u32 lost; /* when it began, segments */
+	__u32 flight; /* what of the jump was in flight when validating began, segments */
+	__u32 probe_from; /* sequence number behind which the probe may begin */
+	__u32 probe; /* by which the window still grows for it, segments */
+	union {
+		__u32 probe_end; /* sequence number behind it; 0: none of it was sent */
+		__u32 limit; /* then: what the path carries, as far as validating grows the window, segments */
+		__u32 through; /* what will have got through when a retreat ends, if nothing more is lost, segments */
+	};
+	union {
+		__u32 waited_us; /* what the end of the probe waited, plus 1; 0: not known */
+		__u32 lost; /* when a retreat began, segments */
+	};
 	__u8 phase; /* enum resume_phase; RESUME_NONE: begins */
 	__u8 why; /* enum resume_why */
 	__u8 place; /* of its memory */
 	__u8 paced; /* we switched pacing on */
-	__u8 lap; /* of validating */
+	__u8 coming; /* enum coming */
 };
 
 _Static_assert(sizeof(struct resume) <= 13 * sizeof(__u64), "fits a socket's private part");
@@ -85,11 +103,11 @@ static __always_inline bool has_jumped(const struct resume *resume)
 	return resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL;
 }
 
-static __always_inline void pace(struct sock *sk, struct resume *resume, __u32 percent)
+static __always_inline void pace(struct sock *sk, struct resume *resume, __u32 segments, __u32 percent)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 rtt_us = max(tp->srtt_us >> 3, 1U);
-	__u64 rate_Bps = (__u64)tp->snd_cwnd * tp->mss_cache * 10000 * percent / rtt_us;
+	__u64 rate_Bps = (__u64)segments * tp->mss_cache * 10000 * percent / rtt_us;
 
 	if (has_jumped(resume) && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -105,9 +123,9 @@ static __always_inline bool is_same_path(const struct resume *resume)
 	       resume->rtt_us <= 10ULL * resume->saved_rtt_us;
 }
 
-static __always_inline __u32 with_queue_us(__u32 rtt_us, __u32 shift)
+static __always_inline __u32 rise_us(__u32 rtt_us, __u32 shift)
 {
-	return rtt_us + min(max(rtt_us >> shift, (__u32)LEAST_RISE_US), (__u32)LARGEST_RISE_US);
+	return min(max(rtt_us >> shift, (__u32)LEAST_RISE_US), (__u32)LARGEST_RISE_US);
 }
 
 static __always_inline void note(struct sock *sk, const struct resume *resume)
@@ -172,15 +190,19 @@ static __always_inline void go_on(struct sock *sk, const struct resume *resume)
 		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 }
 
-/* Safe Retreat (3.5): the window falls to half of what the path was seen to carry. */
+/* Safe Retreat (3.5): the window falls to half of what the path was seen to carry. No more can have got through than was
+ * in flight at once.
+ */
 static __always_inline void retreat(struct sock *sk, struct resume *resume, struct memory *memory)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 most = resume->phase == RESUME_VALIDATING ? resume->flight : tp->snd_cwnd;
 
+	resume->pipe = min(resume->pipe, most);
 	tp->snd_cwnd = share_of(resume->pipe, 1, 2);
 	tp->snd_ssthresh = tp->snd_cwnd;
 	resume->mark = tp->snd_nxt;
-	resume->through = resume->pipe + tcp_packets_in_flight(tp);
+	resume->through = min(resume->pipe + tcp_packets_in_flight(tp), most);
 	resume->lost = tp->lost;
 	resume->phase = RESUME_RETREAT;
 	if (memory)
@@ -224,7 +246,7 @@ static __always_inline __u8 why_not(const struct resume *resume, struct memory *
 {
 	if (!is_same_path(resume))
 		return RESUME_OTHER_PATH;
-	if (resume->least_rtt_us > with_queue_us(resume->saved_rtt_us, STANDING_SHIFT))
+	if (resume->least_rtt_us > resume->saved_rtt_us + rise_us(resume->saved_rtt_us, STANDING_SHIFT))
 		return RESUME_QUEUE;
 	if (!memory)
 		return RESUME_NO_MEMORY;
@@ -272,19 +294,25 @@ static __always_inline void reconnoitre(struct sock *sk, struct resume *resume, 
 		jump(sk, resume);
 }
 
-/* From now on, what is in flight is to come back. What let the window grow before lies at its end, twice as dense. */
-static __always_inline void begin_lap(const struct tcp_sock *tp, struct resume *resume)
+/* For so long, the probe leaves twice as densely as the jump. On a path that carries only the jump, its end waits as
+ * long: twice what tells of a queue.
+ */
+static __always_inline __u32 probe_us(const struct resume *resume)
 {
-	resume->mark = tp->snd_nxt;
-	resume->late = tp->snd_nxt - (tp->snd_nxt - tp->snd_una) / 2;
-	resume->lap++;
+	return 2 * rise_us(resume->least_rtt_us, GROWN_SHIFT);
+}
+
+/* So many segments of the jump come back while the probe leaves: it is as many more. */
+static __always_inline __u32 probe_segments(const struct resume *resume)
+{
+	return max((__u32)((__u64)resume->flight * probe_us(resume) / max(resume->least_rtt_us, 1U)), 1U);
 }
 
 /* Keeps what of the jump is in flight, or, where it was not used, what was seen to get through (3.3). */
 static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 in_flight = tcp_packets_in_flight(tp);
+	__u32 in_flight = tcp_packets_in_flight(tp), most;
 
 	if (in_flight < resume->first || in_flight <= resume->pipe) {
 		tp->snd_cwnd = max(resume->pipe, resume->first);
@@ -292,7 +320,11 @@ static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 		return;
 	}
 	tp->snd_cwnd = in_flight;
-	begin_lap(tp, resume);
+	resume->flight = in_flight;
+	resume->mark = tp->snd_nxt;
+	resume->probe_from = tp->snd_una + ((tp->snd_nxt - tp->snd_una) >> BEFORE_PROBE_SHIFT);
+	most = min(resume->share, tp->snd_cwnd_clamp);
+	resume->probe = min(probe_segments(resume), most > in_flight ? most - in_flight : 0);
 	resume->phase = RESUME_VALIDATING;
 	note(sk, resume);
 }
@@ -311,29 +343,86 @@ static __always_inline void send_unvalidated(struct sock *sk, struct resume *res
 		end_jump(sk, resume);
 }
 
-/* Slow start (3.4), in the second half of each lap. The first is the jump, the second shows what it let grow. */
+static __always_inline void end_validating(struct sock *sk, struct resume *resume, __u32 threshold)
+{
+	tcp_sk(sk)->snd_ssthresh = threshold;
+	become_normal(sk, resume, RESUME_VALIDATED);
+}
+
+static __always_inline void send_probe(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 more = min(acked, resume->probe);
+
+	tp->snd_cwnd += more;
+	resume->probe -= more;
+	resume->probe_end = tp->snd_una + tp->snd_cwnd * tp->mss_cache;
+}
+
+/* What the probe has shown that the path carries, segments: twice the jump, less what its queue says. */
+static __always_inline __u32 carries(const struct resume *resume)
+{
+	__u32 sent_us = probe_us(resume), waited_us = resume->waited_us - 1;
+
+	if (waited_us <= sent_us >> CLOCK_SHIFT)
+		return NO_THRESHOLD;
+	return 2 * (__u64)resume->flight * sent_us / (sent_us + waited_us);
+}
+
+/* Looks at the RTT while the second half of the probe comes back, and for half as long again. The queue of a part of the
+ * probe says what that of the whole is. A clock that is late now and then shows more, so the least counts.
+ */
+static __always_inline void await_probe(const struct sock *sk, struct resume *resume)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	__u32 all = 2 * probe_segments(resume), left = all / 4 * tp->mss_cache, back = all, waited_us;
+
+	if (!is_past(tp, resume->probe_end - 2 * left))
+		return;
+	if (!is_past(tp, resume->probe_end))
+		back -= (resume->probe_end - tp->snd_una) / max(tp->mss_cache, 1U);
+	waited_us = (__u64)(resume->rtt_us - resume->least_rtt_us) * all / max(back, 1U);
+	if (!resume->waited_us || waited_us < resume->waited_us - 1)
+		resume->waited_us = waited_us + 1;
+	if (!is_past(tp, resume->probe_end + left))
+		return;
+	resume->limit = max(min(min(carries(resume), resume->share), tp->snd_cwnd_clamp), tp->snd_cwnd);
+	resume->mark = tp->snd_nxt;
+	resume->coming = COMING_GROWTH;
+}
+
+/* Growth as in slow start at most (3.4): the probe, and what it has shown that there is room for. */
 static __always_inline void validate(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 most = max(min(resume->share, tp->snd_cwnd_clamp), tp->snd_cwnd);
-	bool is_free = resume->rtt_us <= with_queue_us(resume->least_rtt_us, GROWN_SHIFT);
+	bool is_free = resume->rtt_us <= resume->least_rtt_us + rise_us(resume->least_rtt_us, GROWN_SHIFT);
+	bool is_back = is_past(tp, resume->mark), is_used = tcp_is_cwnd_limited(sk);
 
-	if (is_free && is_past(tp, resume->late) && tcp_is_cwnd_limited(sk))
-		tp->snd_cwnd = min(tp->snd_cwnd + acked, most);
-	if (!is_past(tp, resume->mark))
-		return;
-	if (is_free && tp->snd_cwnd < most && resume->lap < LAPS) {
-		begin_lap(tp, resume);
+	if (resume->coming == COMING_GROWTH) {
+		if (is_free && is_used && tp->snd_cwnd < resume->limit)
+			tp->snd_cwnd = min(tp->snd_cwnd + acked, resume->limit);
+		if (is_back)
+			end_validating(sk, resume, is_free ? resume->limit : tp->snd_cwnd);
 		return;
 	}
-	tp->snd_ssthresh = is_free ? most : tp->snd_cwnd;
-	become_normal(sk, resume, RESUME_VALIDATED);
+	if (resume->coming == COMING_JUMP) {
+		if (resume->probe && is_free && is_used && is_past(tp, resume->probe_from))
+			send_probe(sk, resume, acked);
+		if (!is_back)
+			return;
+		if (resume->probe || !resume->probe_end) {
+			end_validating(sk, resume, tp->snd_cwnd);
+			return;
+		}
+		resume->coming = COMING_PROBE;
+	}
+	await_probe(sk, resume);
 }
 
 /* PipeSize is what gets through of the jump, not of what is sent after that. */
 static __always_inline void count(struct resume *resume, __u32 acked)
 {
-	if (resume->lap < LAPS)
+	if (resume->coming == COMING_JUMP)
 		resume->pipe += acked;
 }
 
@@ -431,8 +520,12 @@ void BPF_PROG(resume_cong_control, struct sock *sk)
 	if (resume->phase != RESUME_NORMAL)
 		step(sk, resume, acked);
 	resume->window = tp->snd_cwnd;
-	/* The jump over a round trip (3.3); the rest as Linux paces, 200 % in slow start. */
-	pace(sk, resume, resume->phase == RESUME_UNVALIDATED ? 100 : resume->phase == RESUME_RETREAT ? 120 : 200);
+	/* The jump over a round trip (3.3), as what the path carries; the rest as Linux paces, 200 % in slow start. */
+	if (resume->phase == RESUME_VALIDATING && resume->coming == COMING_GROWTH)
+		pace(sk, resume, resume->limit, 100);
+	else
+		pace(sk, resume, tp->snd_cwnd,
+		     resume->phase == RESUME_UNVALIDATED ? 100 : resume->phase == RESUME_RETREAT ? 120 : 200);
 	if (resume->phase == RESUME_NORMAL)
 		go_on(sk, resume);
 }
@@ -459,13 +552,15 @@ void BPF_PROG(resume_pkts_acked, struct sock *sk, const struct ack_sample *sampl
 		resume->least_rtt_us = resume->rtt_us;
 }
 
-/* A sender that fell silent has not used its jump. */
+/* A sender that fell silent has not used its jump. But where one ACK has answered all that was in flight, nothing is in
+ * flight before the jump either, and its first segment is one that starts.
+ */
 SEC("struct_ops")
 void BPF_PROG(resume_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct resume *resume = private_of(sk);
 
-	if (event == CA_EVENT_TX_START && resume->phase == RESUME_UNVALIDATED)
+	if (event == CA_EVENT_TX_START && resume->phase == RESUME_UNVALIDATED && tcp_sk(sk)->snd_nxt != resume->mark)
 		end_jump(sk, resume);
 }
 

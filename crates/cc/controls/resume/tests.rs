@@ -104,8 +104,14 @@ fn it_is_at_the_rate_of_the_path_after_four_round_trips() {
     assert_eq!(run.control.phase(), Phase::Validating);
     run.run_until(310 * MS);
     assert_eq!(run.control.phase(), Phase::Validating);
-    assert!(run.window().cwnd >= BDP * 74 / 100, "{:?}", run.window());
-    run.run_until(420 * MS);
+    // Until then, it sends the jump and the probe. From then on, what is remembered is spaced over a round trip.
+    run.run_until(330 * MS);
+    let per_s = run.control.pacing_per_s().unwrap();
+    assert!(
+        (per_s / (f64::from(BDP) / 0.1) - 1.0).abs() < 0.04,
+        "{per_s}"
+    );
+    run.run_until(430 * MS);
     assert_eq!(run.control.phase(), Phase::Normal(Why::Validated));
     assert!(run.window().cwnd >= BDP * 98 / 100, "{:?}", run.window());
     let mut without = over(path(), None);
@@ -185,20 +191,87 @@ fn what_of_the_jump_is_in_flight_is_validated() {
     // The first that was sent after the jump is acknowledged.
     assert_eq!(told.acked(2, 10, 3_900), Phase::Validating);
     assert_eq!((told.window.cwnd, told.resume.pipe()), (3_900, 38));
-    // The second half of it grows the window.
-    assert_eq!(told.acked(1_949, 10, 3_900), Phase::Validating);
+    // When an eighth of it is back, the window grows by a sixteenth: for so long as two queues that would be seen last.
+    assert_eq!(told.acked(486, 10, 3_900), Phase::Validating);
     assert_eq!(told.window.cwnd, 3_900);
-    assert_eq!(told.acked(1_950, 10, 3_900), Phase::Validating);
-    assert_eq!(told.window.cwnd, 5_850);
-    assert_eq!(told.acked(1, 10, 5_850), Phase::Validating);
-    assert_eq!((told.window.cwnd, told.resume.pipe()), (5_851, 3_938));
-    // So does the second half of what is in flight then, up to what was saved.
-    assert_eq!(told.acked(2_924, 10, 5_850), Phase::Validating);
-    assert_eq!(told.window.cwnd, 5_851);
-    assert_eq!(told.acked(2_925, 10, 5_850), Phase::Validating);
+    assert_eq!(told.acked(200, 10, 3_900), Phase::Validating);
+    assert_eq!(told.acked(200, 10, 4_100), Phase::Validating);
+    assert_eq!(told.window.cwnd, 3_900 + PROBE);
+    // The rest of the jump lets nothing grow.
+    assert_eq!(told.acked(3_013, 10, 3_900 + 243), Phase::Validating);
+    assert_eq!(
+        (told.window.cwnd, told.resume.pipe()),
+        (3_900 + PROBE, 3_937)
+    );
+    assert_eq!(told.acked(1, 10, 3_900 + 243), Phase::Validating);
+    assert_eq!(told.resume.pipe(), 3_938);
+    // The probe is back without a queue. From then on, the window grows to what is remembered.
+    told.acked(930, 10, 3_900 + 243);
+    assert_eq!(
+        (told.window.cwnd, told.resume.pipe()),
+        (3_900 + PROBE, 3_938)
+    );
+    told.acked(330, 10, 3_900 + 243);
+    assert_eq!(told.window.cwnd, 3_900 + PROBE);
+    told.acked(3_000, 10, 7_143);
+    assert_eq!(told.window.cwnd, 7_143);
+    told.acked(1_142, 10, BDP.into());
     assert_eq!(told.window.cwnd, BDP);
     assert_eq!(told.acked(1, 10, BDP.into()), Phase::Normal(Why::Validated));
     assert_eq!((told.window.cwnd, told.window.ssthresh), (BDP, BDP));
+}
+
+/// Of 3,900 segments at 100 ms: 6.25 ms.
+const PROBE: u32 = 243;
+
+/// What the jump lets go is back, and the RTT around the end of the probe is so much.
+fn probed(rtt_us: u64) -> Told {
+    let mut told = Told::validating(3_900);
+    told.acked(488, 10, 3_900);
+    told.acked(400, 10, 4_143);
+    told.acked(3_012, 10, 4_143);
+    assert_eq!(told.window.cwnd, 3_900 + PROBE);
+    let mut told = told.with_rtt(rtt_us);
+    told.acked(1_300, 10, 4_143);
+    told
+}
+
+/// The end of the probe waits t (1/part - 1), where t is how long the probe takes, and the path carries this part of twice
+/// the jump.
+#[test]
+fn the_queue_of_the_probe_says_what_the_path_carries() {
+    for (rtt_us, carries) in [
+        (100_781, BDP),
+        (100_783, 2 * 3_900 * 6_250 / (6_250 + 783)),
+        (102_083, 2 * 3_900 * 6_250 / (6_250 + 2_083)),
+        (103_125, 2 * 3_900 * 6_250 / (6_250 + 3_125)),
+        (106_250, 3_900 + PROBE),
+        (200_000, 3_900 + PROBE),
+    ] {
+        let mut told = probed(rtt_us).with_rtt(100_000);
+        told.acked(4_142, 10, 4_143);
+        assert_eq!(told.window.cwnd, carries, "{rtt_us} µs");
+        assert_eq!(told.acked(1, 10, 4_143), Phase::Normal(Why::Validated));
+        assert_eq!((told.window.cwnd, told.window.ssthresh), (carries, carries));
+    }
+}
+
+#[test]
+fn what_the_path_carries_is_spaced_over_a_round_trip() {
+    let told = probed(102_083);
+    let per_s = told.resume.pacing_per_s().unwrap();
+    let wanted = 5_850.0 / (told.resume.smoothed_us as f64 / 1e6);
+    assert!((per_s / wanted - 1.0).abs() < 0.01, "{per_s} {wanted}");
+}
+
+/// A queue that the jump has built is seen before the probe.
+#[test]
+fn without_a_probe_the_jump_is_all() {
+    let mut told = Told::validating(3_900).with_rtt(103_126);
+    told.acked(3_899, 10, 3_900);
+    assert_eq!(told.window.cwnd, 3_900);
+    assert_eq!(told.acked(1, 10, 3_900), Phase::Normal(Why::Validated));
+    assert_eq!((told.window.cwnd, told.window.ssthresh), (3_900, 3_900));
 }
 
 #[test]
@@ -207,25 +280,32 @@ fn validating_grows_no_further_than_what_was_saved() {
     assert_eq!(told.acked(1, 10, 8_000), Phase::Validating);
     told.acked(6_000, 10, 8_000);
     assert_eq!(told.window.cwnd, BDP);
-    assert_eq!(told.acked(2_000, 10, 8_000), Phase::Normal(Why::Validated));
+    told.acked(2_000, 10, 8_000);
     assert_eq!(told.window.cwnd, BDP);
-    assert_eq!(told.window.ssthresh, BDP);
+    // All of the jump was what was saved.
+    let mut told = Told::jumped(&[("jump_part", 1000)]);
+    assert_eq!(told.acked(1, 10, BDP.into()), Phase::Validating);
+    told.acked(6_000, 10, BDP.into());
+    assert_eq!(
+        told.acked(2_127, 10, BDP.into()),
+        Phase::Normal(Why::Validated)
+    );
+    assert_eq!((told.window.cwnd, told.window.ssthresh), (BDP, BDP));
 }
 
 #[test]
 fn validating_does_not_grow_while_there_is_a_queue() {
-    let mut told = Told::validating(4_000);
-    told.acked(3_100, 10, 4_000);
+    let mut told = probed(100_000);
     let before = told.window.cwnd;
-    let mut told = told.with_rtt(103_126);
-    told.acked(100, 10, 4_000);
+    told.ack.rtt_us = 103_126;
+    told.acked(100, 10, 4_143);
     assert_eq!(told.window.cwnd, before);
     told.ack.rtt_us = 103_125;
-    told.acked(100, 10, 4_000);
+    told.acked(100, 10, 4_143);
     assert_eq!(told.window.cwnd, before + 100);
     // With a queue at the end, slow start is over.
     told.ack.rtt_us = 103_126;
-    assert_eq!(told.acked(1_800, 10, 4_000), Phase::Normal(Why::Validated));
+    assert_eq!(told.acked(4_000, 10, 4_243), Phase::Normal(Why::Validated));
     assert_eq!(told.window.ssthresh, before + 100);
 }
 
@@ -286,18 +366,32 @@ fn congestion_while_validating_is_a_retreat() {
 }
 
 #[test]
-fn congestion_in_the_second_lap_is_a_retreat_by_what_came_back_in_the_first() {
-    let mut told = Told::validating(4_000);
-    told.acked(4_000, 10, 6_000);
-    assert_eq!(told.resume.pipe(), 4_037);
-    told.acked(1_000, 10, 6_000);
+fn congestion_after_the_jump_is_a_retreat_by_what_came_back_of_it() {
+    let mut told = probed(100_000);
+    told.acked(1_000, 10, 5_000);
     told.ack.recovering = true;
-    assert_eq!(told.acked(1, 10, 5_900), Phase::Retreat);
-    assert_eq!(told.window.cwnd, 4_037 / 2);
-    told.acked(5_900, 10, 100);
+    assert_eq!(told.acked(1, 10, 4_900), Phase::Retreat);
+    // No more than was in flight at once, although more was acknowledged since the jump.
+    assert_eq!((told.resume.pipe(), told.window.cwnd), (3_900, 3_900 / 2));
+    told.acked(4_900, 10, 100);
     told.ack.recovering = false;
     assert_eq!(told.acked(1, 10, 100), Phase::Normal(Why::Retreated));
-    assert_eq!(told.window.ssthresh, 4_037 * 717 / 1024);
+    assert_eq!(told.window.ssthresh, 3_900 * 717 / 1024);
+}
+
+/// What was sent while the jump came back has not been in flight beside all of it.
+#[test]
+fn a_retreat_counts_no_more_than_was_in_flight_at_once() {
+    let mut told = Told::validating(4_000);
+    told.acked(3_900, 10, 4_250);
+    told.ack.recovering = true;
+    told.ack.lost = 50;
+    assert_eq!(told.acked(1, 10, 4_200), Phase::Retreat);
+    told.ack.recovering = false;
+    told.ack.lost = 150;
+    assert_eq!(told.acked(4_200, 10, 100), Phase::Normal(Why::Retreated));
+    assert_eq!(told.resume.pipe(), 4_000 - 100);
+    assert_eq!(told.window.ssthresh, 3_900 * 717 / 1024);
 }
 
 #[test]
@@ -317,15 +411,16 @@ fn the_streams_of_one_sender_retreat_together() {
     assert_eq!(told.acked(1, 10, 10), Phase::Normal(Why::Retreated));
 }
 
-/// The jump fits exactly. What its second half let grow does not. Then CUBIC goes on, with what it grows in a round trip.
+/// The jump fits exactly, and a queue holds the probe: nothing is lost before CUBIC has filled the queue. Where it does not
+/// fit, only what is left of the probe is lost.
 #[test]
-fn on_a_path_that_has_halved_it_sends_half_of_it_too_much() {
-    for queue_segments in [BDP / 4, BDP / 16] {
+fn on_a_path_that_has_halved_only_the_probe_is_too_much() {
+    for (queue_segments, until_ms) in [(BDP / 4, 900), (BDP / 20, 500), (BDP / 100, 500)] {
         let mut half = Path::new(100 * MS, Some(500_000_000), 1538).unwrap();
         half.queue_segments = Some(queue_segments.into());
         let mut run = over(half, Some(SAVED));
-        run.run_until(1_500 * MS);
-        let too_much = u64::from((BDP / 4).saturating_sub(queue_segments) + BDP / 20);
+        run.run_until(until_ms * MS);
+        let too_much = u64::from((BDP / 32).saturating_sub(queue_segments));
         assert!(run.lost() <= too_much, "{}", run.lost());
     }
 }

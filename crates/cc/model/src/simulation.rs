@@ -104,6 +104,11 @@ impl<C: Control> Simulation<C> {
         self.lost
     }
 
+    /// Segments that were acknowledged so far.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
     /// What was recorded so far.
     pub fn trace(&self) -> &Trace {
         &self.trace

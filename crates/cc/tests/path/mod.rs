@@ -114,6 +114,17 @@ impl Path {
         inside(self.emulator.namespace(Host::Near), what)
     }
 
+    /// New connections from the near host begin with so many segments.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn begin_with(&self, segments: u32) {
+        let device = self.emulator.device();
+        self.near(|| {
+            ip(&format!(
+                "route replace 10.78.0.2 dev {device} initcwnd {segments}"
+            ));
+        });
+    }
+
     /// A connection from the near host to `listener`.
     pub fn connection_to(&self, listener: &TcpListener, control: &str) -> (TcpStream, TcpStream) {
         let to = listener.local_addr().unwrap();
