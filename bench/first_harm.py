@@ -41,7 +41,7 @@ SETTINGS = {
 BEGIN_S = 1.2
 """After this time all ends are ready."""
 START_S = 2.0
-"""What is lost until then by a jump is lost by the jump; a slow start has its losses later."""
+"""What is lost until then is lost by how the newer one begins."""
 PORT = 7032
 SEGMENT_BYTES = 1448
 WHO = {"slow start": "cubic", "a jump": "hd_resume"}
@@ -126,16 +126,19 @@ def rows(runs: list[dict[str, Any]]) -> list[Row]:
         )
         jumps = sum(run["jumps"] for run in jumped)
         found.append(Row(f"jumps made, a path {setting}", jumps, f"of {len(jumped)}"))
-        what = f"{side}_lost_bytes"
-        by_slow_start, by_jump = _median(slow, what) / 1e6, _median(jumped, what) / 1e6
-        found.append(
-            Row(
-                f"{whom} lost in {span_s:g} s by a jump, a path {setting}",
-                by_jump,
-                "MB",
-                Target.at_most(by_slow_start, f"≤ {by_slow_start:.2f}, by slow start"),
+        for what, until_s in (
+            (f"{side}_lost_at_first_bytes", START_S),
+            (f"{side}_lost_bytes", span_s),
+        ):
+            by_slow_start, by_jump = _median(slow, what) / 1e6, _median(jumped, what) / 1e6
+            found.append(
+                Row(
+                    f"{whom} lost in {until_s:g} s by a jump, a path {setting}",
+                    by_jump,
+                    "MB",
+                    Target.at_most(by_slow_start, f"≤ {by_slow_start:.2f}, by slow start"),
+                )
             )
-        )
         if side == "others":
             fair = _median(slow, "jain")
             found.append(
