@@ -9,7 +9,7 @@ import statistics
 import sys
 from typing import Any
 
-from bench import first_ends, first_harm, report
+from bench import first_ends, first_figures, first_harm, report
 from bench.report import Row, Target
 from howdah import lab
 from howdah.cc import programs
@@ -94,7 +94,6 @@ def main() -> int:
     options.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     options.add_argument("--rtt", type=int, nargs="+", default=list(RTTS_MS), metavar="MS")
     options.add_argument("--rounds", type=int, default=ROUNDS)
-    options.add_argument("--keep", action="store_true", help="write bench/results/first.json")
     chosen = options.parse_args()
     programs.load("resume")
     try:
@@ -103,7 +102,11 @@ def main() -> int:
     finally:
         programs.unload("resume")
     found = rows(runs) + first_harm.rows(harmed)
-    return 0 if report.publish(NAME, found, runs + harmed, keep=chosen.keep) else 1
+    whole = (chosen.part, chosen.rtt, chosen.rounds) == (list(PARTS), list(RTTS_MS), ROUNDS)
+    met = report.publish(NAME, found, runs + harmed, keep=whole)
+    if whole:
+        first_figures.draw()
+    return 0 if met else 1
 
 
 if __name__ == "__main__":
