@@ -99,7 +99,7 @@ pub fn run(
     }
     if !job.dry_run {
         let naming = Arc::clone(&receiving);
-        context.spawn("howdah-name", move |context| naming.name_files(context))?;
+        context.spawn("howdah-flush", move |context| naming.name_files(context))?;
         let receiving = Arc::clone(&receiving);
         let work: Arc<Work> = Arc::new(move |context, connection, stream| {
             let outcome = receiving.work(context, connection, stream);
