@@ -117,7 +117,7 @@ impl Receiver<'_> {
     pub(super) fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
         let opening = spent::doing(Doing::Opening);
         let placement = &self.receiving.placement;
-        let draft = placement.draft(piece.source, &piece.path, piece.size)?;
+        let draft = placement.draft(piece.source, &piece.path, piece.size, &piece.attributes)?;
         drop(opening);
         let mut hasher = blake3::Hasher::new();
         self.payload(piece.len, |parts, offset| {

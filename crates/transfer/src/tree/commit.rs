@@ -18,7 +18,7 @@ use crate::tree::draft::Draft;
 use crate::tree::durable::finish_writing;
 
 /// Most files of a batch. Each is an open descriptor, and two more batches may be waiting or being named.
-const MAX_FILES: usize = 1024;
+const MAX_FILES: usize = 2048;
 /// Most bytes of files that came whole and wait for the next batch: they would all come again if this end
 /// were killed.
 const MAX_BYTES: u64 = 32 << 20;
@@ -171,7 +171,9 @@ impl Committer {
         stop: impl Fn() -> bool,
         flushed: SyncSender<Vec<Complete>>,
     ) -> Result<(), TransferError> {
-        while let Some(batch) = self.next_batch(&stop) {
+        while let Some(mut batch) = self.next_batch(&stop) {
+            // Streams take files of several folders in turns. What a folder is asked is asked once for all of its files.
+            batch.sort_by_key(|file| Arc::as_ptr(&file.draft.destination().folder));
             let drafts: Vec<&Draft> = batch.iter().map(|file| &*file.draft).collect();
             let stay = spent::doing(Doing::Flush);
             finish_writing(&drafts, self.sync)?;
@@ -268,18 +270,20 @@ mod tests {
         /// A file of 4 MiB of which the last piece has so many bytes.
         fn complete(&self, name: &str, len: u64) -> Complete {
             let path = TreePath::try_from(name.as_bytes().to_vec()).unwrap();
+            let attributes = Attributes {
+                mode: 0o600,
+                mtime_ns: 0,
+                owner: None,
+                xattrs: None,
+            };
+            let draft = self.placement.draft(0, &path, 0, &attributes).unwrap();
             Complete {
-                draft: Arc::new(self.placement.draft(0, &path, 0).unwrap()),
+                draft: Arc::new(draft),
                 piece: FilePiece {
                     file: 1,
                     source: 0,
                     path,
-                    attributes: Attributes {
-                        mode: 0o600,
-                        mtime_ns: 0,
-                        owner: None,
-                        xattrs: None,
-                    },
+                    attributes,
                     size: 4 << 20,
                     offset: 0,
                     len,
