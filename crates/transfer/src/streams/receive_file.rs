@@ -271,12 +271,14 @@ impl Receiver<'_> {
     pub(super) fn complete(
         &self,
         draft: Arc<Draft>,
-        piece: FilePiece,
+        mut piece: FilePiece,
         blake3: Checksum,
     ) -> Result<(), TransferError> {
         let metadata = self.receiving.placement.metadata();
         let stay = spent::doing(Doing::Opening);
         self.not_kept(draft.complete(&piece.attributes, metadata)?);
+        // It has them, and thousands of files may wait.
+        piece.attributes.xattrs = None;
         let file = Complete {
             draft,
             piece,

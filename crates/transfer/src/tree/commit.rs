@@ -22,6 +22,8 @@ const MAX_FILES: usize = 2048;
 /// Most bytes of files that came whole and wait for the next batch: they would all come again if this end
 /// were killed.
 const MAX_BYTES: u64 = 32 << 20;
+/// What the names of a batch take of memory, but for the last ones, in bytes: in a deep tree paths are long.
+const MAX_NAME_BYTES: usize = 2 << 20;
 /// A batch takes at most this part of the descriptors that the process may have.
 const PART_OF_DESCRIPTORS: usize = 8;
 /// So long a batch waits for more files.
@@ -34,7 +36,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 pub struct Complete {
     /// What was written of it; its attributes are set.
     pub draft: Arc<Draft>,
-    /// One of its pieces.
+    /// One of its pieces, without the extended attributes that the file has already.
     pub piece: FilePiece,
     /// Its digest.
     pub blake3: Checksum,
@@ -48,6 +50,11 @@ impl Complete {
         } else {
             0
         }
+    }
+
+    /// What its names take of memory, in bytes.
+    fn name_bytes(&self) -> usize {
+        self.draft.display().len() + self.piece.path.as_bytes().len()
     }
 }
 
@@ -65,6 +72,8 @@ struct State {
     waiting: Vec<Complete>,
     /// What of them would have to come again.
     bytes: u64,
+    /// What their names take, in bytes.
+    name_bytes: usize,
     /// Batches that are being flushed or named.
     at_work: usize,
     /// No more files come.
@@ -75,7 +84,7 @@ struct State {
 
 impl State {
     fn is_full(&self, most: usize) -> bool {
-        self.waiting.len() >= most || self.bytes >= MAX_BYTES
+        self.waiting.len() >= most || self.bytes >= MAX_BYTES || self.name_bytes >= MAX_NAME_BYTES
     }
 }
 
@@ -106,6 +115,7 @@ impl Committer {
             return Err(error.clone());
         }
         state.bytes += file.at_risk_bytes();
+        state.name_bytes += file.name_bytes();
         state.waiting.push(file);
         // To wake the thread for each file would cost more than the file does.
         if state.waiting.len() == 1 || state.is_full(self.most) {
@@ -210,6 +220,7 @@ impl Committer {
         state.at_work += 1;
         let batch = std::mem::take(&mut state.waiting);
         state.bytes = 0;
+        state.name_bytes = 0;
         self.changed.notify_all();
         Some(batch)
     }
@@ -308,6 +319,22 @@ mod tests {
             }
             assert_eq!(handed, waiting);
         }
+    }
+
+    #[test]
+    fn long_names_make_small_batches() {
+        let target = Target::new();
+        let deep = ["x".repeat(200).as_str(); 10].join("/");
+        let names = 2 * deep.len() + "dst/".len();
+        let committer = Committer::new(true);
+        let waiting = MAX_NAME_BYTES.div_ceil(names).min(committer.most);
+        for _ in 0..waiting {
+            let file = target.complete(&deep, 0);
+            committer.hand_over(file, || true).unwrap();
+        }
+        let file = target.complete(&deep, 0);
+        let refused = committer.hand_over(file, || true);
+        assert_eq!(refused, Err(TransferError::Cancelled));
     }
 
     #[test]
