@@ -83,7 +83,7 @@ impl Book {
 #[derive(Debug)]
 pub struct Books {
     streams: Vec<Arc<Book>>,
-    /// Of the thread that names files.
+    /// Of the thread that flushes files; it is at [`Doing::Naming`] while it waits for the one that names them.
     pub naming: Arc<Book>,
 }
 

@@ -48,7 +48,7 @@ pub struct Received {
     pub totals: Totals,
     /// Its sockets.
     pub streams: Vec<StreamSummary>,
-    /// What the thread has spent its time on that flushes and names files.
+    /// What the thread has spent its time on that flushes files.
     pub naming: Spent,
     /// How long it flushed and named when all had come, in nanoseconds.
     pub finishing_ns: u64,
