@@ -17,7 +17,7 @@ use crate::error::TransferError;
 use crate::tree::draft::Draft;
 use crate::tree::durable::finish_writing;
 
-/// Most files of a batch. Each is an open descriptor, and two more batches may be waiting or being named.
+/// Most files of a batch. Each is an open descriptor, and three more batches may be on their way.
 const MAX_FILES: usize = 2048;
 /// Most bytes of files that came whole and wait for the next batch: they would all come again if this end
 /// were killed.
@@ -26,6 +26,9 @@ const MAX_BYTES: u64 = 32 << 20;
 const MAX_NAME_BYTES: usize = 2 << 20;
 /// A batch takes at most this part of the descriptors that the process may have.
 const PART_OF_DESCRIPTORS: usize = 8;
+/// Batches that are flushed and wait for their names. Flushes and names take longer in turns, because each holds up a
+/// journal that both write to; without one that waits, each would often wait for the other.
+const FLUSHED: usize = 1;
 /// So long a batch waits for more files.
 const GATHER: Duration = Duration::from_millis(5);
 /// The longest that a wait does not look at the stop flag.
@@ -153,7 +156,7 @@ impl Committer {
         mut named: impl FnMut(Complete) -> Result<(), TransferError> + Send,
     ) -> Result<(), TransferError> {
         thread::scope(|scope| {
-            let (flushed, to_name) = mpsc::sync_channel::<Vec<Complete>>(0);
+            let (flushed, to_name) = mpsc::sync_channel::<Vec<Complete>>(FLUSHED);
             let naming = thread::Builder::new().name("howdah-name".to_owned());
             let naming = naming.spawn_scoped(scope, move || {
                 for batch in to_name {
