@@ -475,7 +475,7 @@ pub struct Finished {
     pub peak_memory_bytes: Option<u64>,
     /// Its sockets, by index of the stream.
     pub streams: Vec<StreamSummary>,
-    /// Receiver: what the thread has spent its time on that flushes and names files.
+    /// Receiver: what the thread has spent its time on that flushes files.
     pub naming: Spent,
     /// Receiver: how long it flushed and named when all had come, in nanoseconds.
     pub finishing_ns: u64,

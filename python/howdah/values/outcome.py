@@ -39,7 +39,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """``start`` waits for the first block, ``waiting`` for the next one (the scan, answers, a pipe),
     ``opening`` opens, makes and names files, ``disk`` reads or writes them, ``digest`` hashes, ``rest`` seals
     records and computes the rest, ``turn`` waits for the limit, ``socket`` for the network, ``flush`` for
-    the disk to have what was written, ``naming`` for the thread that flushes and names files."""
+    the disk to have what was written, ``naming`` for the threads that flush and name files."""
     cpu_s: dict[Doing, float] = {}
     """Of it, what it ran on a processor, by samples."""
     delayed_s: float = 0.0
@@ -166,7 +166,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The one really in use, at the end."""
     streams: list[StreamOutcome] = []
     naming: Spent = Spent()
-    """What the receiver's thread has spent its time on that flushes and names files."""
+    """What the receiver's thread has spent its time on that flushes files; at ``naming`` it waits for the one
+    that names them."""
     finishing_s: float = 0.0
     """How long the receiver flushed and named when all had come."""
     samples: list[Sample] = []

@@ -19,8 +19,8 @@ use rustix::time::{ClockId, clock_gettime};
 /// Of so many changes of a sender one is measured on the processor's clock. It changes three times for 16 KiB; odd,
 /// so that each kind has its turn.
 pub const SENDER_MEASURES: u32 = 241;
-/// The same of other threads, which change a few times for half a megabyte.
-pub const OTHERS_MEASURE: u32 = 7;
+/// The same of other threads, which change a few times for half a megabyte, and ten times for a small file.
+pub const OTHERS_MEASURE: u32 = 61;
 
 /// Between two questions how long a thread waited for a processor.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ impl Book {
 #[derive(Debug)]
 pub struct Books {
     streams: Vec<Arc<Book>>,
-    /// Of the thread that names files.
+    /// Of the thread that flushes files; it is at [`Doing::Naming`] while it waits for the one that names them.
     pub naming: Arc<Book>,
 }
 

@@ -48,7 +48,7 @@ pub struct Received {
     pub totals: Totals,
     /// Its sockets.
     pub streams: Vec<StreamSummary>,
-    /// What the thread has spent its time on that flushes and names files.
+    /// What the thread has spent its time on that flushes files.
     pub naming: Spent,
     /// How long it flushed and named when all had come, in nanoseconds.
     pub finishing_ns: u64,
@@ -99,7 +99,7 @@ pub fn run(
     }
     if !job.dry_run {
         let naming = Arc::clone(&receiving);
-        context.spawn("howdah-name", move |context| naming.name_files(context))?;
+        context.spawn("howdah-flush", move |context| naming.name_files(context))?;
         let receiving = Arc::clone(&receiving);
         let work: Arc<Work> = Arc::new(move |context, connection, stream| {
             let outcome = receiving.work(context, connection, stream);

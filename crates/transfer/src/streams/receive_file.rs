@@ -117,7 +117,7 @@ impl Receiver<'_> {
     pub(super) fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
         let opening = spent::doing(Doing::Opening);
         let placement = &self.receiving.placement;
-        let draft = placement.draft(piece.source, &piece.path, piece.size)?;
+        let draft = placement.draft(piece.source, &piece.path, piece.size, &piece.attributes)?;
         drop(opening);
         let mut hasher = blake3::Hasher::new();
         self.payload(piece.len, |parts, offset| {
@@ -271,12 +271,14 @@ impl Receiver<'_> {
     pub(super) fn complete(
         &self,
         draft: Arc<Draft>,
-        piece: FilePiece,
+        mut piece: FilePiece,
         blake3: Checksum,
     ) -> Result<(), TransferError> {
         let metadata = self.receiving.placement.metadata();
         let stay = spent::doing(Doing::Opening);
         self.not_kept(draft.complete(&piece.attributes, metadata)?);
+        // It has them, and thousands of files may wait.
+        piece.attributes.xattrs = None;
         let file = Complete {
             draft,
             piece,

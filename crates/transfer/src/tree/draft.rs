@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use blake3::hazmat::{ChainingValue, HasherExt};
 use howdah_wire::{Attributes, Doing, Span, printable};
-use rustix::fs::{AtFlags, FallocateFlags, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -58,17 +58,19 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Makes an empty draft for a file of `size` bytes.
+    /// Makes an empty draft for a file of `size` bytes. One without a name, which nobody else can open, has `mode` from
+    /// the start, as far as the process may give it; one with a name gets its mode when it is complete.
     ///
     /// # Errors
     /// When there is no permission or no space for it.
     pub(crate) fn create(
         destination: Destination,
         size: u64,
+        mode: Mode,
         sparse: bool,
     ) -> Result<Self, TransferError> {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        match rustix::fs::openat(&destination.folder, ".", flags, PRIVATE) {
+        match rustix::fs::openat(&destination.folder, ".", flags, mode) {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                 Self::create_beside(destination, size, sparse)
             }

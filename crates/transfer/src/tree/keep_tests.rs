@@ -58,7 +58,7 @@ fn a_name_whose_file_is_not_there_fails_alone() {
         ..Keep::default()
     };
     let placement = placement(folder.path(), keep);
-    let draft = placement.draft(0, &path("first"), 3).unwrap();
+    let draft = placement.draft(0, &path("first"), 3, &ATTRIBUTES).unwrap();
     draft.write_at(&mut [IoSlice::new(b"abc")], 0).unwrap();
     draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     draft.give_name().unwrap();
@@ -111,7 +111,9 @@ fn zeros_take_the_place_of_what_was_there_before_them() {
     };
     let placement = placement(folder.path(), keep);
     let size = 100_000;
-    let draft = placement.draft(0, &path("file"), size).unwrap();
+    let draft = placement
+        .draft(0, &path("file"), size, &ATTRIBUTES)
+        .unwrap();
     let write = |bytes: &[u8], offset| {
         draft.write_at(&mut [IoSlice::new(bytes)], offset).unwrap();
     };
@@ -185,7 +187,7 @@ fn dangerous() -> Attributes {
 }
 
 fn place(placement: &Placement, attributes: &Attributes) -> Option<String> {
-    let draft = placement.draft(0, &path("file"), 3).unwrap();
+    let draft = placement.draft(0, &path("file"), 3, attributes).unwrap();
     draft.write_at(&mut [IoSlice::new(b"abc")], 0).unwrap();
     let not_kept = draft.complete(attributes, placement.metadata()).unwrap();
     draft.give_name().unwrap();

@@ -12,8 +12,9 @@ use rustix::io::Errno;
 use crate::error::plain;
 use crate::tree::destination::{Destination, times};
 use crate::tree::flags::{self, Flags};
-use crate::tree::new_modes::{left, umask};
+use crate::tree::new_modes::{NEW_MODE, left, umask};
 use crate::tree::owners::{HostNames, Receivers};
+use crate::tree::part::PRIVATE;
 use crate::tree::source::mtime_ns;
 use crate::tree::xattrs::{self, Of, Scope};
 
@@ -134,6 +135,15 @@ impl Metadata {
         }
     }
 
+    /// The mode in which a file without a name is made: that which it gets in most copies, so that it need not be given
+    /// one. Extended attributes can be given only to a file that its owner may write.
+    pub fn first_mode(attributes: &Attributes) -> Mode {
+        match attributes.xattrs {
+            None => Mode::from_raw_mode(attributes.mode & NEW_MODE),
+            Some(_) => PRIVATE,
+        }
+    }
+
     /// Gives an open file what it is to have; what of it could not be kept, in words.
     ///
     /// # Errors
@@ -216,15 +226,14 @@ impl Metadata {
     /// Gives a mode, where the file system keeps some.
     fn give_mode(&self, file: impl AsFd, mode: u32, display: &[u8]) -> Result<(), Errno> {
         let mut mode = mode;
-        if !self.keep.perms {
-            let there = rustix::fs::fstat(&file)?;
-            if FileType::from_raw_mode(there.st_mode) == FileType::Directory {
-                // It is the receiver's own: new folders have it from the one that they are in.
-                mode |= there.st_mode & Mode::SGID.as_raw_mode();
-            }
-            if there.st_mode & 0o7777 == mode {
-                return Ok(());
-            }
+        let there = rustix::fs::fstat(&file)?;
+        if !self.keep.perms && FileType::from_raw_mode(there.st_mode) == FileType::Directory {
+            // It is the receiver's own: new folders have it from the one that they are in.
+            mode |= there.st_mode & Mode::SGID.as_raw_mode();
+        }
+        // To ask costs less than to write the inode.
+        if there.st_mode & 0o7777 == mode {
+            return Ok(());
         }
         let given = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
         if given.is_err_and(|error| is_refused(error, || rustix::fs::fstat(&file))) {

@@ -37,7 +37,7 @@ fn set_mode(path: &Path, bits: u32) {
 }
 
 fn place(placement: &Placement, name: &str) {
-    let draft = placement.draft(0, &path(name), 3).unwrap();
+    let draft = placement.draft(0, &path(name), 3, &ATTRIBUTES).unwrap();
     draft.write_at(&mut [IoSlice::new(b"abc")], 0).unwrap();
     let not_kept = draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     assert_eq!(not_kept, None);

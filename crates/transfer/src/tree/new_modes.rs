@@ -6,7 +6,7 @@ use howdah_wire::access_list::{DEFAULT_LIST, entries};
 use rustix::fs::{Mode, Stat};
 
 /// What a new file may be: special bits are not passed on.
-const NEW_MODE: u32 = 0o777;
+pub const NEW_MODE: u32 = 0o777;
 /// What a process may not give where that cannot be read.
 const USUAL_UMASK: u32 = 0o022;
 /// Longest access list that is read; that of more entries takes none of its bits away.

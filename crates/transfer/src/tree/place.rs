@@ -26,7 +26,7 @@ use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::new_modes::{UNFINISHED, is_unfinished};
 use crate::tree::other_names::OtherName;
-use crate::tree::part::{self, Unusable, part_name};
+use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::skipped::TO_CHANGE;
 use crate::tree::source::{INSIDE, mtime_ns};
 use crate::tree::spool::Spool;
@@ -326,16 +326,20 @@ impl Placement {
         })
     }
 
-    /// Starts a file; see [`Draft`].
+    /// Starts a file that comes whole, and is to have these attributes; see [`Draft`].
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn draft(&self, source: u16, path: &TreePath, size: u64) -> Result<Draft, TransferError> {
-        Draft::create(
-            self.destination(source, path)?,
-            size,
-            self.metadata.keep.sparse,
-        )
+    pub fn draft(
+        &self,
+        source: u16,
+        path: &TreePath,
+        size: u64,
+        attributes: &Attributes,
+    ) -> Result<Draft, TransferError> {
+        let destination = self.destination(source, path)?;
+        let mode = Metadata::first_mode(attributes);
+        Draft::create(destination, size, mode, self.metadata.keep.sparse)
     }
 
     /// Starts the file that a pipe at the other end gives.
@@ -344,7 +348,8 @@ impl Placement {
     /// When it cannot be made.
     pub fn draft_of_pipe(&self) -> Result<Draft, TransferError> {
         // Its size is not known, so no run of zeros becomes a hole: that at the end could not be told.
-        Draft::create(self.destination(0, &TreePath::default())?, 0, false)
+        let destination = self.destination(0, &TreePath::default())?;
+        Draft::create(destination, 0, PRIVATE, false)
     }
 
     /// Starts a file that comes in parts, or goes on with what an earlier copy has left of it; says why, if
@@ -382,7 +387,7 @@ impl Placement {
             Unusable::Failed(error) => Some(because(&plain(&error.into()))),
         };
         Ok((
-            Draft::create(destination, size, self.metadata.keep.sparse)?,
+            Draft::create(destination, size, PRIVATE, self.metadata.keep.sparse)?,
             why,
         ))
     }

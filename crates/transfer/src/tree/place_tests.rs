@@ -31,7 +31,7 @@ fn path(text: &str) -> TreePath {
 }
 
 fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), TransferError> {
-    let draft = placement.draft(0, &path(name), content.len() as u64)?;
+    let draft = placement.draft(0, &path(name), content.len() as u64, &ATTRIBUTES)?;
     draft.write_at(&mut [IoSlice::new(content)], 0)?;
     draft.complete(&ATTRIBUTES, placement.metadata())?;
     draft.give_name()
@@ -41,7 +41,9 @@ fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), Transf
 fn a_file_appears_complete_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
-    let draft = placement.draft(0, &path("a/b/file"), 5).unwrap();
+    let draft = placement
+        .draft(0, &path("a/b/file"), 5, &ATTRIBUTES)
+        .unwrap();
     draft.write_at(&mut [IoSlice::new(b"hello")], 0).unwrap();
     let inside = folder.path().join("root/a/b");
     assert!(names(&inside).is_empty());
@@ -464,7 +466,7 @@ fn a_special_file_is_never_replaced() {
 fn a_source_the_job_has_not_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), None);
-    assert!(placement.draft(1, &path("x"), 1).is_err());
+    assert!(placement.draft(1, &path("x"), 1, &ATTRIBUTES).is_err());
 }
 
 #[test]
@@ -499,7 +501,9 @@ fn a_peer_cannot_plant_a_program_that_runs_as_the_receiver() {
     placement
         .make_folder(0, &path("sub"), attributes.clone())
         .unwrap();
-    let draft = placement.draft(0, &path("sub/file"), 1).unwrap();
+    let draft = placement
+        .draft(0, &path("sub/file"), 1, &ATTRIBUTES)
+        .unwrap();
     draft.write_at(&mut [IoSlice::new(b"x")], 0).unwrap();
     draft.complete(&attributes, placement.metadata()).unwrap();
     draft.give_name().unwrap();

@@ -104,7 +104,6 @@ mod tests {
     use super::*;
     use crate::tree::place::Placement;
     use crate::tree::target::Target;
-    use howdah_wire::TreePath;
 
     #[test]
     fn what_is_behind_has_a_limit_and_holds_no_file_open() {
@@ -112,13 +111,12 @@ mod tests {
         let placement = Placement::new(vec![Target {
             folder: Some(Arc::new(std::fs::File::open(base.path()).unwrap().into())),
             folder_path: b"dst".to_vec(),
-            name: None,
+            name: Some(b"file".to_vec()),
             renamed: None,
         }]);
         let behind = WriteBehind::default();
-        let path = TreePath::try_from(b"file".to_vec()).unwrap();
         for number in 1..40 {
-            let draft = Arc::new(placement.draft(0, &path, 0).unwrap());
+            let draft = Arc::new(placement.draft_of_pipe().unwrap());
             behind.written(&draft, 0, 16 << 20).unwrap();
             let ranges = lock(&behind.0);
             assert_eq!(ranges.bytes, (number * (16 << 20)).min(MAX_BEHIND_BYTES));
