@@ -26,6 +26,9 @@ const LOSS: u8 = 4;
 /// `TCP_INFINITE_SSTHRESH` (include/net/tcp.h): nothing has ended slow start.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
+/// How often an undo is tried.
+const UNDO_TRIES: u32 = 3;
+
 /// Names of this test's own, so that they do not meet those that somebody uses.
 fn store(mark: char) -> Store {
     let number = std::process::id() % 10_000;
@@ -49,7 +52,8 @@ fn every_callback_runs(program: &Program) {
         let (mut near, mut far) = path.connection(trial.name(), family);
         send(&mut near, &mut far, 4_000_000);
         assert_eq!(tcp_congestion(&near).unwrap(), trial.name());
-        undo(trial.name(), family);
+        let undone = (0..UNDO_TRIES).any(|_| undo(trial.name(), family));
+        assert!(undone, "{} never undid its cut", trial.name());
         set_tcp_congestion(&near, "reno").unwrap();
     }
     for (callback, id) in trial.callbacks().unwrap() {
@@ -58,8 +62,9 @@ fn every_callback_runs(program: &Program) {
 }
 
 /// The delay of a path jumps by more than a timeout. The sender takes what is late for lost, until the ACKs of
-/// the first transmission say that it was not (Eifel, RFC 3522): then the window it had comes back.
-fn undo(control: &str, family: u8) {
+/// the first transmission say that it was not (Eifel, RFC 3522): then the window it had comes back. Whether that
+/// came: a machine that pauses may lose something in truth.
+fn undo(control: &str, family: u8) -> bool {
     const RTT_NS: u64 = 20_000_000;
     let jump = Change {
         at_ns: 500_000_000,
@@ -82,11 +87,13 @@ fn undo(control: &str, family: u8) {
     // may have the window of before the undo.
     let mut looks = after.windows(2);
     let undone = looks.find(|two| two.iter().all(Look::is_uncut));
-    let undone = undone.map_or_else(|| panic!("{control} never undid its cut"), |two| &two[1]);
-    assert!(
-        undone.cwnd >= before.cwnd,
-        "{control}: {before:?} before, {undone:?} after the undo"
-    );
+    if let Some([_, undone]) = undone {
+        assert!(
+            undone.cwnd >= before.cwnd,
+            "{control}: {before:?} before, {undone:?} after the undo"
+        );
+    }
+    undone.is_some()
 }
 
 /// A connection at one instant.
