@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use crate::ends::{Ends, job, listing};
 use crate::session::tree;
 
-/// A far end without ssh listens at 127.0.0.1 alone, so at this address nobody does.
-const CLOSED: &str = "127.0.0.2";
+/// A far end without ssh listens at 127.0.0.1 alone, and the proxies of `broken` at 127.0.0.2, so at this address nobody
+/// does, whichever port it is.
+const CLOSED: &str = "127.0.0.3";
 
 /// The same job where the far end's port is closed, and a way through ssh on which nothing comes.
 fn closed(job: &Value) -> (Value, TcpListener) {
