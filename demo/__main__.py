@@ -4,7 +4,8 @@ import shutil
 import sys
 import textwrap
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGINT
@@ -15,6 +16,7 @@ from demo.compare import differences
 from howdah import HowdahError, interrupt, lab
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
+from howdah.cc import programs
 from howdah.interrupt import Interrupted
 from howdah.lab import Lab
 from howdah.values.record import Record
@@ -33,11 +35,23 @@ def main() -> int:
     """Runs the demo; returns its exit code."""
     interrupt.install()
     try:
-        with data.place() as place:
+        with _programs_as_before(), data.place() as place:
             return _in(place)
     except HowdahError as error:
         print(f"howdah: {error}", file=sys.stderr)
         return 1
+
+
+@contextmanager
+def _programs_as_before() -> Iterator[None]:
+    """Takes out of the kernel what a copy by root loads into it, when it remembers the path."""
+    before = {program.name for program in programs.listed() if program.loaded}
+    try:
+        yield
+    finally:
+        for program in programs.listed():
+            if program.loaded and program.name not in before:
+                programs.unload(program.name)
 
 
 def _in(place: data.Place) -> int:
