@@ -336,7 +336,9 @@ def ran(seconds_gbps: list[float], limited: str | None = None) -> Outcome:
     return tenths([rate for rate in seconds_gbps for _ in range(10)], limited=limited)
 
 
-def tenths(rates_gbps: list[float], again: Collection[int] = (), limited: str | None = None) -> Outcome:
+def tenths(
+    rates_gbps: list[float], again: Collection[int] = (), limited: str | None = None, rtt_s: float = 0.05
+) -> Outcome:
     """A copy of two streams that had these rates, a tenth of a second each, and sent again at these."""
     acked, resent, samples = 0.0, 0, []
     for at, rate_gbps in enumerate([*rates_gbps, 0]):
@@ -349,6 +351,7 @@ def tenths(rates_gbps: list[float], again: Collection[int] = (), limited: str | 
             }
             samples.append(sample(at / 10, stream, **changed))
         acked += rate_gbps * GB / 80
+    samples = [msgspec.structs.replace(each, rtt_s=rtt_s) for each in samples]
     made = run(samples=samples).outcome
     assert made is not None
     return msgspec.structs.replace(made, bytes=round(acked), moving_s=len(rates_gbps) / 10)
@@ -366,6 +369,15 @@ def test_what_a_hole_held_back_is_not_carried() -> None:
     hole = [5.0] * 10 + [0.0] * 5 + [30.0] + [5.0] * 44
     for again, most_gbps in (((15,), 5.0), (range(0, 60, 5), 17.5 / 3), ((), 7.5)):
         found = carried(tenths(hole, again), 0.05)
+        assert found is not None
+        assert found.rate_bps == pytest.approx(most_gbps * GB, rel=0.01)
+
+
+def test_holes_are_filled_for_as_long_as_a_round_trip_takes_with_its_queue() -> None:
+    # Sent again at 1.5 s; a whole second later, all that arrived meanwhile.
+    hole = [5.0] * 10 + [0.0] * 5 + [5.0] * 9 + [30.0] + [5.0] * 35
+    for rtt_s, most_gbps in ((0.05, 7.5), (1.05, 5.0)):
+        found = carried(tenths(hole, (15,), rtt_s=rtt_s), 0.05)
         assert found is not None
         assert found.rate_bps == pytest.approx(most_gbps * GB, rel=0.01)
 

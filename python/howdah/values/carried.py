@@ -35,6 +35,8 @@ class _Instant(NamedTuple):
     t_s: float
     bytes_acked: int
     retransmissions: int
+    rtt_s: float
+    """The longest of the smoothed round-trip times."""
     by_hosts: int
     streams: int
 
@@ -58,7 +60,7 @@ def carried(outcome: Outcome, rtt_s: float | None, paced: bool = False) -> Carri
     if outcome.moving_s < least_moving_s(base_s or 0.0):
         return None
     instants = _instants(outcome.samples)
-    found = _most(instants, span_s, base_s or 0.0) or _most(instants, LONG_SPANS * span_s, None)
+    found = _most(instants, span_s) or _most(instants, LONG_SPANS * span_s, with_holes=True)
     if found is None and not whole:
         return None
     rate_bps, by_hosts = found or (outcome.moving_bps, _share([each.limited for each in outcome.samples]))
@@ -75,37 +77,41 @@ def _instants(samples: Sequence[Sample]) -> list[_Instant]:
     acked: dict[int, int] = defaultdict(int)
     again: dict[int, int] = defaultdict(int)
     found: list[_Instant] = []
-    at, by_hosts, streams = None, 0, 0
+    at, rtt_s, by_hosts, streams = None, 0.0, 0, 0
     for sample in samples:
         if at is not None and sample.t_s > at + SPAN_S / 50:
-            found.append(_Instant(at, sum(acked.values()), sum(again.values()), by_hosts, streams))
-            by_hosts = streams = 0
+            found.append(_Instant(at, sum(acked.values()), sum(again.values()), rtt_s, by_hosts, streams))
+            rtt_s, by_hosts, streams = 0.0, 0, 0
         at = sample.t_s
+        rtt_s = max(rtt_s, sample.rtt_s)
         acked[sample.stream] = max(acked[sample.stream], sample.bytes_acked)
         again[sample.stream] = max(again[sample.stream], sample.retransmissions)
         by_hosts += sample.limited in _BY_HOSTS
         streams += 1
     if at is not None:
-        found.append(_Instant(at, sum(acked.values()), sum(again.values()), by_hosts, streams))
+        found.append(_Instant(at, sum(acked.values()), sum(again.values()), rtt_s, by_hosts, streams))
     return found
 
 
-def _most(instants: Sequence[_Instant], span_s: float, hole_s: float | None) -> tuple[float, float] | None:
+def _most(
+    instants: Sequence[_Instant], span_s: float, *, with_holes: bool = False
+) -> tuple[float, float] | None:
     """The highest rate of a span and the share of its samples that hosts held; None: there is no span.
 
-    Holes are filled for ``hole_s`` after something was sent again; None: spans with holes count, too.
+    Holes are filled for a round trip after something was sent again.
     """
     best: tuple[float, float] | None = None
-    first = clean = hosts = streams = 0
+    filled_s = 0.0
+    first = hosts = streams = 0
     for last, now in enumerate(instants):
         hosts, streams = hosts + now.by_hosts, streams + now.streams
         if last and now.retransmissions > instants[last - 1].retransmissions:
-            clean = last
+            filled_s = max(filled_s, now.t_s + now.rtt_s)
         while first < last and now.t_s - instants[first + 1].t_s >= span_s:
             hosts, streams = hosts - instants[first].by_hosts, streams - instants[first].streams
             first += 1
         begin = instants[first]
-        holes = hole_s is not None and clean > 0 and begin.t_s < instants[clean].t_s + hole_s
+        holes = begin.t_s < filled_s and not with_holes
         if holes or now.t_s - begin.t_s < span_s:
             continue
         rate_bps = (now.bytes_acked - begin.bytes_acked) * 8 / (now.t_s - begin.t_s)
