@@ -293,7 +293,10 @@ def _join_digests(all_digests: Path | None, own: Path | None) -> None:
 def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
     """Shows and steers the transfer until its session ends."""
     host = " or ".join(login.host.rpartition("@")[2] for login in ends.logins)
-    while not ends.session.wait(TICK_S):
+    # The first look is at once: what the pilot decides before the first byte counts before streams connect.
+    wait_s = 0.0
+    while not ends.session.wait(wait_s):
+        wait_s = TICK_S
         interrupt.check()
         now = _progress(run, ends)
         _show(run, display, now)
