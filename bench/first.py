@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from bench import first_ends, first_figures, first_harm, report
+from bench.carrying import PAYLOAD_BYTES, WIRE_BYTES
 from bench.report import Row, Target
 from howdah import lab
 from howdah.cc import programs
@@ -23,7 +24,7 @@ ROUNDS = 5
 SPAN_S = 2.0
 STEP_S = 0.05
 PORT = 7031
-PAYLOAD = 1448 / 1538
+PAYLOAD = PAYLOAD_BYTES / WIRE_BYTES
 """The part of the wire that is payload."""
 WHO = {"without": "cubic", "with": "hd_resume"}
 PARTS = ("speed", "harm")

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from bench import first_ends
+from bench.carrying import PAYLOAD_BYTES
 from bench.first_ends import Begun
 from bench.ops.fairness import jain
 from bench.report import Row, Target
@@ -43,7 +44,6 @@ BEGIN_S = 1.2
 START_S = 2.0
 """What is lost until then is lost by how the newer one begins."""
 PORT = 7032
-SEGMENT_BYTES = 1448
 WHO = {"slow start": "cubic", "a jump": "hd_resume"}
 CAPACITY_BYTES = round(REMEMBERED_BPS * RTT_MS / 8e3)
 
@@ -102,7 +102,7 @@ def _lost(of: Begun, begin_ns: int, span_s: float) -> int:
         max((lost for now_ns, _, lost in of.looks if now_ns <= until_ns), default=0)
         for until_ns in (begin_ns, begin_ns + span_s * 1e9)
     )
-    return (after - before) * SEGMENT_BYTES
+    return (after - before) * PAYLOAD_BYTES
 
 
 def _line(run: dict[str, Any]) -> str:

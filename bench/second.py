@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench import memory
+from bench.carrying import PAYLOAD_BYTES, WIRE_BYTES
 from bench.peers import work
 from bench.report import Row, Target, publish
 from howdah import lab
@@ -23,7 +24,7 @@ from howdah.lab import Lab
 from howdah.values.record import Record
 
 NAME = "second"
-PAYLOAD = 1448 / 1538
+PAYLOAD = PAYLOAD_BYTES / WIRE_BYTES
 """The part of the wire that is payload."""
 LARGE_BYTES = 2 << 30
 SIZES = {1 << 20: 3.0, 64 << 20: 4.0}

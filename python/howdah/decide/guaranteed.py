@@ -11,7 +11,7 @@ from howdah._native import format_bytes, format_rate
 from howdah.text import count
 from howdah.values import sizes
 from howdah.values.path import ASSUMED_RTT_S, Path, Share, round_trip_in_words
-from howdah.values.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
+from howdah.values.plan import Alternative, Evidence, Plan, Why
 
 STREAMS = 4
 """The copy's own ssh connection has an equal part while a word of it is on its way, a round trip every 5 s:
@@ -27,7 +27,7 @@ def decide(path: Path) -> Plan:
     if path.share is None:
         raise HowdahError("--path guaranteed needs a class of the policy; give it, as --class images")
     rtt_s = path.rtt_s or ASSUMED_RTT_S
-    streams = _streams(path.bytes_total)
+    streams = sizes.streams_of(STREAMS, path.bytes_total)
     window = sizes.windows(path)
     wanted = max(sizes.BUFFER_MIN_BYTES, math.ceil(WINDOWS * path.share.most_bps / 8 * rtt_s / streams))
     explicit = window.explicit_bytes >= min(wanted, window.autotuned_bytes)
@@ -41,12 +41,6 @@ def decide(path: Path) -> Plan:
         encrypt=path.encrypt,
         why=_why(path, path.share, rtt_s, streams, buffer_bytes or window.autotuned_bytes),
     )
-
-
-def _streams(bytes_total: int | None) -> int:
-    if bytes_total is None:
-        return STREAMS
-    return max(1, min(STREAMS, bytes_total // BLOCK_BYTES_MIN))
 
 
 def _why(path: Path, share: Share, rtt_s: float, streams: int, window_bytes: int) -> Why:

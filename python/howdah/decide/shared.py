@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.values.path import ASSUMED_RTT_S, Path, round_trip_in_words
-from howdah.values.plan import BLOCK_BYTES_MIN, Alternative, Evidence, Plan, Why
+from howdah.values.plan import Alternative, Evidence, Plan, Why
 from howdah.values.sizes import (
     BUFFER_MIN_BYTES,
     HEADROOM,
@@ -21,6 +21,7 @@ from howdah.values.sizes import (
     Windows,
     choose_block,
     ramp_round_trips,
+    streams_of,
     window_rate_bps,
     windows,
 )
@@ -66,8 +67,7 @@ def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> St
     A small copy is all slow start, so it has as many streams as there are blocks, up to what a large one has.
     """
     ramp = next(streams for limit_s, streams in STREAMS_BY_RTT if rtt_s <= limit_s)
-    if bytes_total is not None:
-        ramp = max(1, min(ramp, bytes_total // BLOCK_BYTES_MIN))
+    ramp = streams_of(ramp, bytes_total)
     needed = math.ceil(HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
     each = max(BUFFER_MIN_BYTES, -(-needed // ramp))
     if window.explicit_bytes >= each:
