@@ -11,6 +11,7 @@ from typing import Any
 
 from bench import first_ends, first_figures, first_harm, report
 from bench.carrying import PAYLOAD_BYTES, WIRE_BYTES
+from bench.first_ends import STEP_S
 from bench.report import Row, Target
 from howdah import lab
 from howdah.cc import programs
@@ -22,7 +23,6 @@ RATE_BPS = 1_000_000_000
 RTTS_MS = (20, 100, 183, 366)
 ROUNDS = 5
 SPAN_S = 2.0
-STEP_S = 0.05
 PORT = 7031
 PAYLOAD = PAYLOAD_BYTES / WIRE_BYTES
 """The part of the wire that is payload."""

@@ -21,6 +21,8 @@ from howdah.cc import resume
 from howdah.cc.resume import Destination, Memory, Saved
 from howdah.lab import Lab
 
+STEP_S = 0.05
+"""Between two rates of a connection that are kept."""
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _BUFFER_BYTES = 256 << 20
 _LOST, _WINDOW, _RETRANSMITTED = 32, 80, 100

@@ -11,10 +11,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from bench.first_ends import STEP_S
 from bench.report import RESULTS
 
-STEP_S = 0.05
-"""Between two rates of a run (bench/first.py)."""
 SIZE_INCHES = (7.2, 4.8)
 COLOURS = {"with": "tab:blue", "without": "tab:orange"}
 
