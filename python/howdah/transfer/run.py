@@ -39,6 +39,9 @@ from howdah.values.record import Record
 if TYPE_CHECKING:
     from howdah.transfer.rereading import Rereading
 
+CONNECTING_TICK_S = 0.01
+"""The time between two looks at a copy whose streams are still connecting, in its first second."""
+
 
 class Done(NamedTuple):
     """The result of a transfer."""
@@ -293,12 +296,13 @@ def _join_digests(all_digests: Path | None, own: Path | None) -> None:
 def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
     """Shows and steers the transfer until its session ends."""
     host = " or ".join(login.host.rpartition("@")[2] for login in ends.logins)
-    # The first look is at once: what the pilot decides before the first byte counts before streams connect.
+    # What the pilot decides before the first byte is to count before the streams have connected.
     wait_s = 0.0
     while not ends.session.wait(wait_s):
-        wait_s = TICK_S
         interrupt.check()
         now = _progress(run, ends)
+        connecting = now.phase == "connecting" and now.elapsed_s < 1
+        wait_s = CONNECTING_TICK_S if connecting else TICK_S
         _show(run, display, now)
         if now.unanswered_s is not None:
             left_s = max(0.0, run.request.patience_s - now.unanswered_s)
