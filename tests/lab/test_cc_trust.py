@@ -31,7 +31,7 @@ def test_a_lock_that_any_user_can_hold_stops_nobody() -> None:
     finally:
         os.killpg(held.pid, signal.SIGKILL)
         held.wait()
-    for locked in (PINS, "/run/howdah-cc.lock"):
+    for locked in (PINS, "/run/howdah/cc.lock"):
         tried = subprocess.run(
             [*AS_STRANGER, "flock", "-n", locked, "true"], capture_output=True, check=False
         )

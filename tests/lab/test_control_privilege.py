@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nkeys
 import pytest
+from booted import booted
 from controls import clean_kernel, in_kernel
 from copying import alive, wait_until
 from traces import HOWDAH
@@ -73,7 +74,7 @@ def check_unprivileged(pid: int) -> None:
     for ids in (found["Uid"], found["Gid"]):
         assert len(set(ids.split())) == 1
         assert ids.split()[0] != "0"
-    assert not found["Groups"]
+    assert set(found["Groups"].split()) <= set(found["Gid"].split())
     assert {found[key].strip("0") for key in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {""}
     for thread in Path(f"/proc/{pid}/task").iterdir():
         found = privileges(int(thread.name))
@@ -143,6 +144,14 @@ def fetched(url: str, path: str, token: str = "", ca: Path | None = None) -> byt
         return answer.read()
 
 
+def answers(url: str) -> bool:
+    """Whether a controller answers there yet."""
+    try:
+        return bool(fetched(url, "/v1/status"))
+    except OSError:
+        return False
+
+
 def settled(client: Client) -> None:
     """Returns once the share of the only flow is in force."""
     for status in client.watch():
@@ -205,6 +214,47 @@ def test_the_capabilities_of_the_units_are_enough(tmp_path: Path) -> None:
         process.communicate(timeout=SOON_S)
         # As systemd is told by SuccessExitStatus.
         assert f"SuccessExitStatus={process.returncode}" in text.splitlines()
+
+
+def test_the_unit_of_one_machine_works_under_systemd(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    options = f"HOWDAH_CONTROL_OPTIONS=--host {HOST} --listen {listen}\n"
+    files = {"howdah/shares.toml": POLICY.replace("LEASE", "1s"), "howdah/control.env": options}
+    with booted(tmp_path, files) as systemd:
+        unit = "howdah-control.service"
+        systemd.start(unit)
+        wait_until(lambda: answers(f"http://{listen}"), SOON_S)
+        settled(Client(f"http://{listen}"))
+        check_unprivileged(pid := systemd.pid_of(unit))
+        check_helper(helper_of(pid))
+        systemd.stop(unit)
+    wait_until(lambda: "hold" not in in_kernel(), SOON_S)
+
+
+def test_the_units_of_many_machines_work_under_systemd(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    with NatsServer(tmp_path / "nats") as server:
+        env = f"HOWDAH_NATS={server.url}\n"
+        files = {
+            "howdah/shares.toml": POLICY.replace("LEASE", "1s"),
+            "howdah/controller.env": f"{env}HOWDAH_CONTROLLER_OPTIONS=--listen {listen}\n",
+            "howdah/agent.env": f"{env}HOWDAH_AGENT_OPTIONS=--host {HOST}\n",
+        }
+        with booted(tmp_path / "root", files) as systemd:
+            systemd.within("chown", "howdah", "/etc/howdah", "/etc/howdah/shares.toml")
+            units = ["howdah-controller.service", "howdah-agent.service"]
+            systemd.start(*units)
+            wait_until(lambda: answers(f"http://{listen}"), SOON_S)
+            settled(Client(f"http://{listen}"))
+            controller, agent = (systemd.pid_of(unit) for unit in units)
+            check_unprivileged(controller)
+            check_unprivileged(agent)
+            check_helper(helper_of(agent))
+            for unit in units:
+                systemd.stop(unit)
+    wait_until(lambda: "hold" not in in_kernel(), SOON_S)
 
 
 def test_a_controller_with_agents_has_no_privilege_over_https_at_a_port_of_root(tmp_path: Path) -> None:

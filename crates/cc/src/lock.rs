@@ -13,20 +13,25 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FlockOperation, Mode, OFlags, Stat, fchmod, flock, fstat, mkdirat, openat, stat},
+    fs::{
+        CWD, FlockOperation, Mode, OFlags, Stat, fchmod, flock, fstat, lstat, mkdirat, openat, stat,
+    },
     io::Errno,
     process::geteuid,
 };
 
 use crate::Error;
 
-/// The lock of the mounts, in a folder that only root can write to.
-const MOUNTS: &str = "/run/howdah-cc.lock";
+/// The folder of the lock of the mounts. A service may write nowhere else in /run (its unit's RuntimeDirectory).
+const FOLDER: &str = "/run/howdah";
+const MOUNTS: &str = "/run/howdah/cc.lock";
 /// How long a lock is waited for. Another howdah that changes programs is done in far less.
 const WITHIN: Duration = Duration::from_secs(20);
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// The permission bits of others than the owner.
 const OTHERS: u32 = 0o077;
+/// Those that let others write.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// Both locks, until this is dropped.
 pub(crate) struct Locks {
@@ -37,7 +42,19 @@ pub(crate) struct Locks {
 
 /// Locks the mounts that this process sees.
 pub(crate) fn of_mounts() -> Result<OwnedFd, Error> {
+    own_folder(Path::new(FOLDER))?;
     of_file(Path::new(MOUNTS))
+}
+
+/// Makes a folder in which others may look, and refuses one that they made or could write to.
+fn own_folder(path: &Path) -> Result<(), Error> {
+    let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
+    match mkdirat(CWD, path, mode) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(refused(path, error)),
+    }
+    let found = lstat(path).map_err(|error| refused(path, error))?;
+    trusted(path, &found, OTHERS_WRITE)
 }
 
 fn of_file(path: &Path) -> Result<OwnedFd, Error> {
@@ -45,7 +62,7 @@ fn of_file(path: &Path) -> Result<OwnedFd, Error> {
     let file =
         openat(CWD, path, flags, Mode::RUSR | Mode::WUSR).map_err(|error| refused(path, error))?;
     let found = fstat(&file).map_err(|error| refused(path, error))?;
-    trusted(path, &found)?;
+    trusted(path, &found, OTHERS)?;
     wait_for(path, &file)?;
     Ok(file)
 }
@@ -65,11 +82,11 @@ pub(crate) fn of_folder(path: &Path) -> Result<OwnedFd, Error> {
             other => other.map_err(wrong)?,
         };
         let found = fstat(&folder).map_err(wrong)?;
-        if found.st_uid == geteuid().as_raw() && found.st_mode & 0o022 == 0 {
+        if found.st_uid == geteuid().as_raw() && found.st_mode & OTHERS_WRITE == 0 {
             // An earlier howdah let others look into it.
             fchmod(&folder, Mode::RWXU).map_err(wrong)?;
         } else {
-            trusted(path, &found)?;
+            trusted(path, &found, OTHERS)?;
         }
         wait_for(path, &folder)?;
         if stat(path).is_ok_and(|now| now.st_ino == found.st_ino && now.st_dev == found.st_dev) {
@@ -78,11 +95,11 @@ pub(crate) fn of_folder(path: &Path) -> Result<OwnedFd, Error> {
     }
 }
 
-/// Refuses what another user made or could write to.
-fn trusted(path: &Path, found: &Stat) -> Result<(), Error> {
+/// Refuses what another user made, or has any of the permissions `not_allowed` for.
+fn trusted(path: &Path, found: &Stat, not_allowed: u32) -> Result<(), Error> {
     let own = geteuid().as_raw();
     let mode = found.st_mode & 0o7777;
-    if found.st_uid == own && mode & OTHERS == 0 {
+    if found.st_uid == own && mode & not_allowed == 0 {
         return Ok(());
     }
     Err(Error::Untrusted {
@@ -156,7 +173,11 @@ mod tests {
         symlink(&file, &link).unwrap();
         assert!(of_file(&link).is_err() && of_folder(&link).is_err());
 
-        fs::create_dir(&folder).unwrap();
+        own_folder(&folder).unwrap();
+        own_folder(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o775)).unwrap();
+        let said = own_folder(&folder).unwrap_err().to_string();
+        assert!(said.contains("mode 775"), "{said}");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
         drop(of_folder(&folder).unwrap());
         assert_eq!(
