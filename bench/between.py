@@ -4,22 +4,17 @@ Beside it, in turns, the same copy started on the host that sends. docs/remote-t
 """
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from bench import memory
+from bench import memory, one_copy
 from bench.peers import work
 from bench.report import Row, Target, publish
 from howdah import lab
 from howdah.lab import Lab, lan, topology
-from howdah.values.record import Record
 
 RATE_BPS, RTT_NS = 10_000_000_000, 100_000_000
 THIRD_BPS = 1_000_000
@@ -27,7 +22,6 @@ FILE_BYTES = 4 << 30
 ROUNDS = 5
 SHARE = 0.95
 """Of a direct copy, that which is started elsewhere has to reach (the issue's words)."""
-_PROGRAM = Path(sys.executable).parent / "howdah"
 _NAMES = {"third": "near", "direct": "dtn1"}
 """The host on which each copy is started."""
 
@@ -40,30 +34,20 @@ def behind_a_slow_line(star: Lab, host: str) -> None:
 
 
 def copied(star: Lab, start: str, source: Path, scratch: Path) -> dict[str, Any]:
-    """One copy, on the clock from the start of the command to its end."""
-    there = source.parent / f"there-{time.monotonic_ns()}"
+    """One copy, with what is kept of it."""
     of = f"dtn1:{source}" if start == "third" else str(source)
-    env = {**os.environ, "XDG_DATA_HOME": str(scratch / "data")}
-    argv = [str(_PROGRAM), "cp", "--json", of, f"dtn2:{there}"]
-    began_s = time.monotonic()
-    done = star.run(_NAMES[start], argv, env=env, capture_output=True, timeout=600)
-    wall_s = time.monotonic() - began_s
-    if done.returncode:
-        raise SystemExit(f"{start}: {done.stderr.decode(errors='replace')}")
-    same = subprocess.run(["cmp", "--silent", source, there], check=False).returncode == 0
-    there.unlink()
-    record = msgspec.json.decode(done.stdout, type=Record)
-    if not same or record.outcome is None:
-        raise SystemExit(f"{start}: what has arrived is not what was sent")
+    wall_s, record, _, outcome = one_copy.copied(
+        star, _NAMES[start], source, scratch / "data", of=of, to="dtn2"
+    )
     return {
         "start": start,
         "wall_s": wall_s,
-        "bytes": record.outcome.bytes,
-        "goodput_bps": record.outcome.bytes * 8 / wall_s,
-        "moving_bps": record.outcome.moving_bps,
-        "setup_s": record.outcome.setup_s,
+        "bytes": outcome.bytes,
+        "goodput_bps": outcome.bytes * 8 / wall_s,
+        "moving_bps": outcome.moving_bps,
+        "setup_s": outcome.setup_s,
         "connect_s": record.connect_s,
-        "streams": len(record.outcome.streams),
+        "streams": len(outcome.streams),
         "rtt_s": record.rtt_s,
     }
 

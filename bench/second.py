@@ -5,9 +5,7 @@ apart. Those after it have the login and the memory. The time is that of the who
 """
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,13 +13,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bench import memory
+from bench import memory, one_copy
 from bench.carrying import PAYLOAD_BYTES, WIRE_BYTES
 from bench.peers import work
 from bench.report import Row, Target, publish
 from howdah import lab
 from howdah.lab import Lab
-from howdah.values.record import Record
 
 NAME = "second"
 PAYLOAD = PAYLOAD_BYTES / WIRE_BYTES
@@ -31,7 +28,6 @@ SIZES = {1 << 20: 3.0, 64 << 20: 4.0}
 """The round trips that a copy of so many bytes may take, from the command to its end."""
 SMALL_RTT_MS = 183
 COPIES = 5
-_PROGRAM = Path(sys.executable).parent / "howdah"
 
 
 class Case(NamedTuple):
@@ -60,34 +56,22 @@ CASES = tuple(
 )
 
 
-def copied(wan: Lab, source: Path, data: Path) -> dict[str, Any]:
-    """One copy, on the clock from the start of the command to its end."""
-    there = source.parent / f"there-{time.monotonic_ns()}"
-    env = {**os.environ, "XDG_DATA_HOME": str(data)}
-    argv = [str(_PROGRAM), "cp", "--json", str(source), f"far:{there}"]
-    began_s = time.monotonic()
-    done = wan.run("near", argv, env=env, capture_output=True, timeout=300)
-    wall_s = time.monotonic() - began_s
-    if done.returncode:
-        raise SystemExit(done.stderr.decode(errors="replace"))
-    same = subprocess.run(["cmp", "--silent", source, there], check=False).returncode == 0
-    there.unlink()
-    record = msgspec.json.decode(done.stdout, type=Record)
-    if not same or record.outcome is None or record.plan is None:
-        raise SystemExit("what has arrived is not what was sent")
+def copied(wan: Lab, source: Path, archive: Path) -> dict[str, Any]:
+    """One copy, with what is kept of it."""
+    wall_s, record, plan, outcome = one_copy.copied(wan, "near", source, archive, of=str(source), to="far")
     return {
-        "bytes": record.outcome.bytes,
+        "bytes": outcome.bytes,
         "wall_s": wall_s,
         "connect_s": record.connect_s,
-        "setup_s": record.outcome.setup_s,
-        "moving_bps": record.outcome.moving_bps,
-        "streams": len(record.outcome.streams),
-        "retransmissions": record.outcome.retransmissions,
-        "resume": msgspec.to_builtins(record.plan.resume),
+        "setup_s": outcome.setup_s,
+        "moving_bps": outcome.moving_bps,
+        "streams": len(outcome.streams),
+        "retransmissions": outcome.retransmissions,
+        "resume": msgspec.to_builtins(plan.resume),
         "resumed": msgspec.to_builtins(record.resumed),
         "carried": msgspec.to_builtins(record.carried),
         "began_alone": bool(record.listened and record.listened.sent),
-        "why": record.plan.why.summary[-2:],
+        "why": plan.why.summary[-2:],
     }
 
 
