@@ -4,14 +4,14 @@ Connections of other programs are not a copy's streams: the first one to a desti
 may send at once, and others begin as ever for a while (``hd_resume``).
 """
 
-import socket
 from collections.abc import Iterable
-from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
+from howdah import HowdahError
 from howdah.archive.paths import named
 from howdah.cc.resume import Destination, Saved
+from howdah.probing.far_end import resolved
 from howdah.values.memory import LIFETIME_S, PathMemory
 from howdah.values.record import lab_link
 
@@ -38,7 +38,7 @@ def destinations(memories: Iterable[PathMemory], then: str) -> list[Remembered]:
         mine = memory.path == here if link is not None else not memory.path.startswith("lab ")
         if memory.direction != "push" or not mine or memory.why_not() is not None:
             continue
-        address = memory.address or _resolved(memory.path)
+        address = memory.address or _address(memory.path)
         if address is None or not memory.capacity_bytes:
             continue
         saved = Saved(
@@ -51,12 +51,8 @@ def destinations(memories: Iterable[PathMemory], then: str) -> list[Remembered]:
     return found
 
 
-def _resolved(host: str) -> str | None:
+def _address(host: str) -> str | None:
     try:
-        ip_address(host)
-    except ValueError:
-        try:
-            return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-        except (OSError, UnicodeError):
-            return None
-    return host
+        return resolved(host, host)[0]
+    except HowdahError:
+        return None
