@@ -23,6 +23,16 @@ def record(name: str) -> dict[str, Any]:
     return found
 
 
+def keeps(name: str, *, whole: bool) -> bool:
+    """Whether runs may be kept: a part never takes the place of another commit's record. Says so if not."""
+    found = record(name).get("commit")
+    if whole or found in (None, report.commit()):
+        return True
+    remedy = f"measure all parts, or remove {report.RESULTS / name}.json first"
+    print(f"nothing of this is kept, for the record is of {found}; {remedy}", file=sys.stderr)
+    return False
+
+
 def key(run: Run, names: Sequence[str]) -> tuple[Any, ...]:
     """What tells a run from all others."""
     return tuple(run.get(name) for name in names)

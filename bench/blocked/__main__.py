@@ -67,9 +67,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="another number keeps no record")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="do not write bench/results")
     options = parser.parse_args()
-    whole = options.bytes == rates.FILE_BYTES and options.rounds is None
+    usual = options.bytes == rates.FILE_BYTES and options.rounds is None
     clean = not (report.commit() or "+").endswith("+")
-    options.keep = options.keep and whole and clean
+    whole = set(options.only) == set(PARTS)
+    options.keep = options.keep and usual and clean and parts.keeps(NAME, whole=whole)
     return options
 
 

@@ -72,7 +72,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--falling", nargs="+", choices=table.FALLING, default=table.FALLING)
     parser.add_argument("--at-once", type=int, default=2, help="cells of the table measured at a time")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="do not write bench/results")
-    return parser.parse_args()
+    options = parser.parse_args()
+    whole = (
+        set(options.only) == set(choices)
+        and set(options.rtt) == set(rtts)
+        and set(options.falling) == set(table.FALLING)
+    )
+    options.keep = options.keep and parts.keeps(NAME, whole=whole)
+    return options
 
 
 if __name__ == "__main__":

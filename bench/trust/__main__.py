@@ -82,7 +82,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--times", type=int, help="kills, pairs and rounds; nothing is kept then")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="do not write bench/results")
     options = parser.parse_args()
-    options.keep = options.keep and options.size is None and options.times is None
+    usual = options.size is None and options.times is None
+    options.keep = options.keep and usual and parts.keeps(NAME, whole=set(options.only) == set(PARTS))
     return options
 
 

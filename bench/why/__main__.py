@@ -61,7 +61,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="do not write bench/results")
-    return parser.parse_args()
+    options = parser.parse_args()
+    whole = not options.only and not options.first and options.seeds >= SEEDS
+    options.keep = options.keep and parts.keeps(NAME, whole=whole)
+    return options
 
 
 if __name__ == "__main__":

@@ -49,3 +49,16 @@ def test_a_part_takes_the_place_of_its_last_run_and_what_was_measured_before_a_f
     assert json.loads((tmp_path / "x.json").read_text())["rows"][0]["value"] == 7
     monkeypatch.setattr(report, "commit", lambda: "later")
     assert parts.kept("x") == []
+
+
+def test_a_part_never_takes_the_place_of_another_commits_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(report, "commit", lambda: "now")
+    assert parts.keeps("x", whole=False)
+    for commit, kept in (("now", True), ("before", False)):
+        (tmp_path / "x.json").write_text(json.dumps({"commit": commit, "runs": []}))
+        assert parts.keeps("x", whole=False) is kept
+        assert parts.keeps("x", whole=True)
+    assert "the record is of before" in capsys.readouterr().err
