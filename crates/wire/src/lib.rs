@@ -19,6 +19,8 @@ mod removal;
 mod span;
 mod spent;
 mod steer;
+mod stream_hello;
+mod tally;
 mod verdict;
 mod walk;
 mod xattrs;
@@ -34,14 +36,15 @@ pub use message::{
 };
 pub use path::{LinkTarget, PathError, TreePath};
 pub use piece::{
-    Attributes, Checksum, Connection, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError,
-    PipedPiece, StreamHello, StreamTally, TAKEN_BYTES, Totals,
+    Attributes, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, PipedPiece,
 };
 pub use printable::{printable, printable_within};
 pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
 pub use span::{Checked, Found, Span};
 pub use spent::{Doing, Spent};
 pub use steer::{Limit, Steered, Steering};
+pub use stream_hello::{Connection, StreamHello, TAKEN_BYTES};
+pub use tally::{StreamTally, Totals};
 pub use verdict::{Arrivals, Verdict};
 pub use walk::{Links, Walk};
 pub use xattrs::{AccountNames, Xattr, Xattrs, XattrsSum};

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::keep::{Keep, Owner};
 use crate::path::TreePath;
-use crate::piece::{Attributes, Totals};
+use crate::piece::Attributes;
 use crate::removal::{Content, Delete, Extraneous, Removal};
 use crate::span::{Checked, Found};
 use crate::spent::Spent;
 use crate::steer::{Limit, Steered, Steering};
+use crate::tally::Totals;
 use crate::walk::Walk;
 use crate::xattrs::XattrsSum;
 

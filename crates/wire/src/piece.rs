@@ -1,33 +1,27 @@
-//! What travels on a data stream: a greeting, then pieces, each a header followed by its payload.
+//! What travels on a data stream behind its greeting: pieces, each a header followed by its payload.
 //!
 //! A piece needs no other piece: it names its file, its place in it and the file's attributes. So
 //! pieces may take any stream in any order. A piece of a file is a subtree of the file's BLAKE3
 //! tree (see `blake3::hazmat`): digests of pieces join to the digest of the file without a second
 //! look at the content.
 
-use std::iter::Sum;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::frame::postcard_bytes;
 use crate::keep::{Owner, Special};
-use crate::limits::{
-    MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_PIPED_BYTES, MAX_STREAMS, MIN_BLOCK_BYTES,
-};
+use crate::limits::{MAX_HEADER_BYTES, MAX_PIECE_BYTES, MAX_PIPED_BYTES, MIN_BLOCK_BYTES};
 use crate::path::{LinkTarget, TreePath};
 use crate::span::Span;
+use crate::tally::Totals;
 use crate::xattrs::Xattrs;
 
 /// Length of the length that precedes a header, little-endian, in bytes.
 pub const HEADER_LENGTH_BYTES: usize = 2;
-/// Length of the receiver's first words on a connection that replaces another one, in bytes.
-pub const TAKEN_BYTES: usize = 8;
-
 /// Length of the check at the end of a header, in bytes: the first ones of the BLAKE3 digest of what is before it.
 const CHECK_BYTES: usize = 8;
 
-const MAGIC: [u8; 8] = *b"\x89HOWDAS\n";
 const MAX_MODE: u32 = 0o7777;
 
 /// Why bytes are no piece, or no piece that may come now.
@@ -48,76 +42,6 @@ pub enum PieceError {
     /// A piece after the end, or an end that does not tally.
     #[error("a data stream does not tally")]
     Tally,
-}
-
-/// One connection of a data stream. A connection that breaks is replaced by one of the next
-/// incarnation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Connection {
-    /// Which stream of the plan this is.
-    pub stream: u16,
-    /// How many connections of this stream the near end has dialled before.
-    pub incarnation: u16,
-}
-
-impl Connection {
-    /// Stream and incarnation, little-endian.
-    pub fn to_le_bytes(self) -> [u8; 4] {
-        let ([a, b], [c, d]) = (self.stream.to_le_bytes(), self.incarnation.to_le_bytes());
-        [a, b, c, d]
-    }
-}
-
-/// What the near end says first on each connection of a data stream, before any encryption, so that the
-/// far end needs to read no more of a stranger than this.
-///
-/// On the first incarnation the sender's pieces follow. On each later one the receiver speaks first: how
-/// many pieces of this stream it has taken, on all its connections so far, in [`TAKEN_BYTES`] bytes,
-/// little-endian. The sender goes on behind them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamHello {
-    /// Keyed BLAKE3 of [`Connection::to_le_bytes`] under [`crate::FarHello::token`]. Compare it in
-    /// constant time.
-    pub proof: [u8; 32],
-    /// Which connection this is.
-    pub connection: Connection,
-}
-
-impl StreamHello {
-    /// Length on the wire, in bytes.
-    pub const BYTES: usize = MAGIC.len() + 32 + 4;
-
-    /// The greeting as bytes.
-    pub fn encode(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..40].copy_from_slice(&self.proof);
-        bytes[40..].copy_from_slice(&self.connection.to_le_bytes());
-        bytes
-    }
-
-    /// The greeting that `bytes` are.
-    ///
-    /// # Errors
-    /// [`PieceError::Greeting`] when they are none.
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, PieceError> {
-        let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(PieceError::Greeting)?;
-        let (proof, rest) = rest.split_first_chunk::<32>().ok_or(PieceError::Greeting)?;
-        let &[a, b, c, d] = rest else {
-            return Err(PieceError::Greeting);
-        };
-        let connection = Connection {
-            stream: u16::from_le_bytes([a, b]),
-            incarnation: u16::from_le_bytes([c, d]),
-        };
-        if *magic != MAGIC || usize::from(connection.stream) >= MAX_STREAMS {
-            return Err(PieceError::Greeting);
-        }
-        Ok(Self {
-            proof: *proof,
-            connection,
-        })
-    }
 }
 
 /// What a file or folder keeps beside its content.
@@ -418,115 +342,12 @@ impl Piece {
     }
 }
 
-/// What passed through a stream, or through all of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Payload in bytes.
-    pub bytes: u64,
-    /// Regular files, each counted where its first byte travels.
-    pub files: u64,
-    /// Folders.
-    pub folders: u64,
-    /// Symbolic links, names of files beside their first, and special files.
-    pub links: u64,
-}
-
-impl<'a> Sum<&'a Totals> for Totals {
-    fn sum<I: Iterator<Item = &'a Totals>>(each: I) -> Self {
-        each.fold(Self::default(), |mut sum, totals| {
-            sum.add(totals);
-            sum
-        })
-    }
-}
-
-impl Totals {
-    /// Adds what another stream carried; sums that overflow stay at the top.
-    pub fn add(&mut self, other: &Self) {
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.files = self.files.saturating_add(other.files);
-        self.folders = self.folders.saturating_add(other.folders);
-        self.links = self.links.saturating_add(other.links);
-    }
-
-    /// Takes away what another one counts of the same.
-    pub fn take_away(&mut self, other: &Self) {
-        self.bytes = self.bytes.saturating_sub(other.bytes);
-        self.files = self.files.saturating_sub(other.files);
-        self.folders = self.folders.saturating_sub(other.folders);
-        self.links = self.links.saturating_sub(other.links);
-    }
-
-    /// Adds one piece.
-    pub fn count(&mut self, piece: &Piece) {
-        let one = match piece {
-            Piece::File(file) => file.totals(),
-            Piece::Piped(piped) => piped.totals(),
-            Piece::Memory { len } => Self {
-                bytes: *len,
-                ..Self::default()
-            },
-            Piece::Folder { .. } => Self {
-                folders: 1,
-                ..Self::default()
-            },
-            Piece::Link { .. } | Piece::HardLink { .. } | Piece::Special { .. } => Self {
-                links: 1,
-                ..Self::default()
-            },
-            Piece::End(_) | Piece::There(_) | Piece::Attributes { .. } | Piece::Sealed { .. } => {
-                Self::default()
-            }
-        };
-        self.add(&one);
-    }
-}
-
-/// Keeps account of one receiving stream: what came, that nothing follows its end, and that the
-/// end says what came.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct StreamTally {
-    totals: Totals,
-    ended: bool,
-}
-
-impl StreamTally {
-    /// Takes the next piece into account.
-    ///
-    /// # Errors
-    /// [`PieceError::Tally`] when the stream has ended or its end says something else.
-    pub fn accept(&mut self, piece: &Piece) -> Result<(), PieceError> {
-        if self.ended {
-            return Err(PieceError::Tally);
-        }
-        if let Piece::End(totals) = piece {
-            self.ended = true;
-            return if *totals == self.totals {
-                Ok(())
-            } else {
-                Err(PieceError::Tally)
-            };
-        }
-        self.totals.count(piece);
-        Ok(())
-    }
-
-    /// What came so far.
-    pub fn totals(&self) -> Totals {
-        self.totals
-    }
-
-    /// Whether the stream has ended as it should.
-    pub fn ended(&self) -> bool {
-        self.ended
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::keep::Account;
     use crate::limits::{MAX_ACCOUNT_BYTES, MAX_XATTRS_BYTES};
+    use crate::tally::StreamTally;
     use crate::xattrs::{AccountNames, Xattr};
     use proptest::prelude::*;
 
@@ -670,66 +491,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_end_must_tally_and_be_last() {
-        let totals = Totals {
-            bytes: 10,
-            files: 1,
-            folders: 0,
-            links: 0,
-        };
-        let mut tally = StreamTally::default();
-        tally.accept(&file(10, 0, 10)).unwrap();
-        assert!(!tally.ended());
-        tally.accept(&Piece::End(totals)).unwrap();
-        assert!(tally.ended());
-        assert_eq!(tally.accept(&file(10, 0, 10)), Err(PieceError::Tally));
-        let wrong = Piece::End(Totals {
-            bytes: 11,
-            ..totals
-        });
-        assert_eq!(
-            StreamTally::default().accept(&wrong),
-            Err(PieceError::Tally)
-        );
-    }
-
-    #[test]
-    fn a_greeting_survives_and_a_strange_one_does_not() {
-        let hello = StreamHello {
-            proof: [7; 32],
-            connection: Connection {
-                stream: 3,
-                incarnation: 515,
-            },
-        };
-        let bytes = hello.encode();
-        assert_eq!(StreamHello::decode(&bytes), Ok(hello));
-        let mut strange = bytes;
-        strange[0] ^= 1;
-        assert_eq!(StreamHello::decode(&strange), Err(PieceError::Greeting));
-        let high = StreamHello {
-            proof: [7; 32],
-            connection: Connection {
-                stream: MAX_STREAMS as u16,
-                incarnation: 0,
-            },
-        };
-        assert_eq!(
-            StreamHello::decode(&high.encode()),
-            Err(PieceError::Greeting)
-        );
-    }
-
     proptest! {
         #[test]
         fn arbitrary_headers_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = Piece::decode(&bytes);
-        }
-
-        #[test]
-        fn arbitrary_greetings_never_panic(bytes in prop::collection::vec(any::<u8>(), StreamHello::BYTES)) {
-            let _ = StreamHello::decode(bytes.as_slice().try_into().unwrap());
         }
 
         #[test]

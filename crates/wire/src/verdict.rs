@@ -8,7 +8,8 @@
 
 use std::num::NonZeroU64;
 
-use crate::piece::{FilePiece, PieceError, Totals};
+use crate::piece::{FilePiece, PieceError};
+use crate::tally::Totals;
 
 /// What follows the payload of a [`FilePiece`], before its checksum; no checksum follows a verdict
 /// that gives the file up. It follows the header of a [`crate::Piece::There`] at once.

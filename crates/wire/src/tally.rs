@@ -1,0 +1,141 @@
+//! What passed through data streams, and whether a stream's end says the same.
+
+use std::iter::Sum;
+
+use serde::{Deserialize, Serialize};
+
+use crate::piece::{Piece, PieceError};
+
+/// What passed through a stream, or through all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Payload in bytes.
+    pub bytes: u64,
+    /// Regular files, each counted where its first byte travels.
+    pub files: u64,
+    /// Folders.
+    pub folders: u64,
+    /// Symbolic links, names of files beside their first, and special files.
+    pub links: u64,
+}
+
+impl<'a> Sum<&'a Totals> for Totals {
+    fn sum<I: Iterator<Item = &'a Totals>>(each: I) -> Self {
+        each.fold(Self::default(), |mut sum, totals| {
+            sum.add(totals);
+            sum
+        })
+    }
+}
+
+impl Totals {
+    /// Adds what another stream carried; sums that overflow stay at the top.
+    pub fn add(&mut self, other: &Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.files = self.files.saturating_add(other.files);
+        self.folders = self.folders.saturating_add(other.folders);
+        self.links = self.links.saturating_add(other.links);
+    }
+
+    /// Takes away what another one counts of the same.
+    pub fn take_away(&mut self, other: &Self) {
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+        self.files = self.files.saturating_sub(other.files);
+        self.folders = self.folders.saturating_sub(other.folders);
+        self.links = self.links.saturating_sub(other.links);
+    }
+
+    /// Adds one piece.
+    pub fn count(&mut self, piece: &Piece) {
+        let one = match piece {
+            Piece::File(file) => file.totals(),
+            Piece::Piped(piped) => piped.totals(),
+            Piece::Memory { len } => Self {
+                bytes: *len,
+                ..Self::default()
+            },
+            Piece::Folder { .. } => Self {
+                folders: 1,
+                ..Self::default()
+            },
+            Piece::Link { .. } | Piece::HardLink { .. } | Piece::Special { .. } => Self {
+                links: 1,
+                ..Self::default()
+            },
+            Piece::End(_) | Piece::There(_) | Piece::Attributes { .. } | Piece::Sealed { .. } => {
+                Self::default()
+            }
+        };
+        self.add(&one);
+    }
+}
+
+/// Keeps account of one receiving stream: what came, that nothing follows its end, and that the
+/// end says what came.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamTally {
+    totals: Totals,
+    ended: bool,
+}
+
+impl StreamTally {
+    /// Takes the next piece into account.
+    ///
+    /// # Errors
+    /// [`PieceError::Tally`] when the stream has ended or its end says something else.
+    pub fn accept(&mut self, piece: &Piece) -> Result<(), PieceError> {
+        if self.ended {
+            return Err(PieceError::Tally);
+        }
+        if let Piece::End(totals) = piece {
+            self.ended = true;
+            return if *totals == self.totals {
+                Ok(())
+            } else {
+                Err(PieceError::Tally)
+            };
+        }
+        self.totals.count(piece);
+        Ok(())
+    }
+
+    /// What came so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Whether the stream has ended as it should.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_must_tally_and_be_last() {
+        let totals = Totals {
+            bytes: 10,
+            files: 0,
+            folders: 0,
+            links: 0,
+        };
+        let memory = Piece::Memory { len: 10 };
+        let mut tally = StreamTally::default();
+        tally.accept(&memory).unwrap();
+        assert!(!tally.ended());
+        tally.accept(&Piece::End(totals)).unwrap();
+        assert!(tally.ended());
+        assert_eq!(tally.accept(&memory), Err(PieceError::Tally));
+        let wrong = Piece::End(Totals {
+            bytes: 11,
+            ..totals
+        });
+        assert_eq!(
+            StreamTally::default().accept(&wrong),
+            Err(PieceError::Tally)
+        );
+    }
+}
