@@ -8,7 +8,7 @@ use howdah_wire::{Answer, Found, Message, Offer, Side};
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::session::listing::{Action, Listing};
-use crate::tree::place::Need;
+use crate::tree::needed::Need;
 
 /// Answers an offer by what is needed of its files, and notes the others as skipped; a near end lists all of a dry run.
 pub fn answer(context: &Context, listed: &Mutex<Listing>, offer: Offer, needs: Vec<Need>) {

@@ -16,7 +16,7 @@ use crate::session::digesting::{Digesting, FileBlake3, Files, digest};
 use crate::session::listing::Listing;
 use crate::streams::receive::Receiving;
 use crate::streams::send::Sending;
-use crate::tree::place::Need;
+use crate::tree::needed::Need;
 
 /// A file of the sender whose digest the receiver needs.
 #[derive(Debug, Clone)]

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 use howdah_wire::{Account, Attributes, Keep, OfferedFile, Owner, Span};
 
 use crate::tree::keep_tests::{path, placement};
+use crate::tree::needed::Need;
 use crate::tree::new_modes::umask;
-use crate::tree::place::{Need, Placement};
+use crate::tree::place::Placement;
 
 const ATTRIBUTES: Attributes = Attributes {
     mode: 0o6777,

@@ -9,11 +9,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use howdah_wire::limits::MIN_BLOCK_BYTES;
-use howdah_wire::{
-    Attributes, Keep, LinkTarget, OfferedFile, Owner, Same, Skip, Span, TreePath, printable,
-};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use howdah_wire::{Attributes, Keep, LinkTarget, Owner, Skip, TreePath, printable};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -22,13 +19,12 @@ use crate::tree::destination::{Destination, open_folder, temporary_name};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::folders::{Folder, FolderMode, Folders};
-use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
+use crate::tree::needed::is_there;
 use crate::tree::new_modes::{UNFINISHED, is_unfinished};
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
-use crate::tree::skipped::TO_CHANGE;
-use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::source::INSIDE;
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
 use crate::tree::unfinished;
@@ -46,31 +42,18 @@ pub struct Placement {
     pub(super) metadata: Metadata,
     open: Mutex<OpenFolders>,
     /// The folder in which an offered file was looked for last: of which source, and where.
-    looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
+    pub(super) looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     folders: Mutex<Folders>,
     /// Held while a folder is made that has a mark.
     marking: Mutex<()>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
     /// Where names have changed that are not on stable storage yet.
-    unflushed: durable::Unflushed,
+    pub(super) unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
-    skip: Skip,
+    pub(super) skip: Skip,
     /// Whether what is placed has to outlive a power cut.
     durable: bool,
-}
-
-/// What the receiver needs of a file that was offered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Need {
-    /// Nothing: it is there.
-    Nothing,
-    /// Its extended attributes: all else is there.
-    Xattrs,
-    /// To be compared with what is there, by its content.
-    Comparison,
-    /// All of it but for what may be there, which is worth a comparison.
-    AllBut(Vec<Span>),
 }
 
 impl Placement {
@@ -136,142 +119,6 @@ impl Placement {
         }
         relative.extend_from_slice(path.as_bytes());
         Ok((target, relative))
-    }
-
-    /// What must be sent of a file: nothing if it is skipped for what is there or is not. One that is the same gets
-    /// its owner and mode, and `not_kept` is told why one of them cannot be. A part that is of no use any more is
-    /// removed. If `only_look`, nothing changes.
-    ///
-    /// # Errors
-    /// When the peer names a source that the job has not.
-    pub fn needs(
-        &self,
-        file: &OfferedFile,
-        only_look: bool,
-        not_kept: impl FnOnce(String),
-    ) -> Result<Need, TransferError> {
-        let (target, relative) = self.relative(file.source, &file.path)?;
-        let Some(folder) = &target.folder else {
-            return Ok(match self.skip.missing {
-                true => Need::Nothing,
-                false => Need::AllBut(Vec::new()),
-            });
-        };
-        let looked = self.look(file.source, folder, &relative);
-        let skipped = match &looked {
-            Ok(stat) => skipped(self.skip, file, stat),
-            Err(_) => self.skip.missing.then_some(Skipped::Untouched),
-        };
-        let Some(skipped) = skipped else {
-            return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
-        };
-        let need = match (skipped, &looked) {
-            (Skipped::IfEqual, _) => return Ok(Need::Comparison),
-            (Skipped::Same, Ok(stat)) => {
-                self.give_same(target, &relative, file, stat, only_look, not_kept)
-            }
-            _ => Need::Nothing,
-        };
-        // Nobody knows whether who wrote it has put it on stable storage.
-        self.unflushed.note_system(folder, &target.folder_path)?;
-        Ok(need)
-    }
-
-    /// What is at a name below a target's folder. Files are offered folder by folder, so theirs is kept open.
-    fn look(&self, source: u16, folder: &OwnedFd, relative: &[u8]) -> Result<Stat, Errno> {
-        let (parent, name) = parent_and_name(relative);
-        if parent.is_empty() {
-            return rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-        }
-        let mut looked_into = lock(&self.looked_into);
-        let opened = match looked_into.take() {
-            Some((of, path, opened)) if of == source && path == parent => (of, path, opened),
-            _ => {
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let opened = rustix::fs::openat2(folder, parent, flags, Mode::empty(), INSIDE)?;
-                (source, parent.to_vec(), opened)
-            }
-        };
-        let (_, _, parent) = looked_into.insert(opened);
-        rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-    }
-
-    /// What must be sent of a file that was compared with what is there, as [`Self::needs`].
-    ///
-    /// # Errors
-    /// When the peer names a source that the job has not.
-    pub fn compared(
-        &self,
-        file: &OfferedFile,
-        same: bool,
-        only_look: bool,
-        not_kept: impl FnOnce(String),
-    ) -> Result<Need, TransferError> {
-        let (target, relative) = self.relative(file.source, &file.path)?;
-        let Some(folder) = &target.folder else {
-            return Ok(Need::AllBut(Vec::new()));
-        };
-        match self.look(file.source, folder, &relative) {
-            Ok(stat) if same && is_file_of(&stat, file.size) => {
-                let need = self.give_same(target, &relative, file, &stat, only_look, not_kept);
-                self.unflushed.note_system(folder, &target.folder_path)?;
-                Ok(need)
-            }
-            _ => Ok(Need::AllBut(found(folder, &relative, file, only_look))),
-        }
-    }
-
-    /// Opens what is there of an offered file, to be compared with it; `None` where that cannot be.
-    pub fn open_there(&self, file: &OfferedFile) -> Option<OwnedFd> {
-        let (target, relative) = self.relative(file.source, &file.path).ok()?;
-        let folder = target.folder.as_ref()?;
-        let name = relative.as_slice();
-        let there = rustix::fs::openat2(folder, name, TO_CHANGE, Mode::empty(), INSIDE).ok()?;
-        let stat = rustix::fs::fstat(&there).ok()?;
-        is_file_of(&stat, file.size).then_some(there)
-    }
-
-    /// Gives a file that is the same what it lacks; what is still needed of it.
-    fn give_same(
-        &self,
-        target: &Target,
-        relative: &[u8],
-        file: &OfferedFile,
-        stat: &Stat,
-        only_look: bool,
-        not_kept: impl FnOnce(String),
-    ) -> Need {
-        let otherwise = matches!(self.skip.same, Same::Content | Same::Size);
-        let with_time = otherwise && self.metadata.keep.times;
-        if !only_look
-            && let Some(why) = self.mend(target, relative, stat, &file.attributes(), with_time)
-        {
-            not_kept(why);
-        }
-        let same_time = otherwise || same_time(file.mtime_ns, mtime_ns(stat));
-        let folder = target.folder.as_ref();
-        let lacks_xattrs =
-            folder.is_some_and(|folder| !self.has_xattrs(folder, relative, file.xattrs));
-        match same_time && lacks_xattrs {
-            true => Need::Xattrs,
-            false => Need::Nothing,
-        }
-    }
-
-    /// Whether an entry that is no file is left as it is, or is not made, for what is at its name.
-    ///
-    /// # Errors
-    /// When the peer names a source that the job has not.
-    pub(super) fn passes_over(&self, source: u16, path: &TreePath) -> Result<bool, TransferError> {
-        let Skip { missing, there, .. } = self.skip;
-        if !missing && !there {
-            return Ok(false);
-        }
-        let (target, relative) = self.relative(source, path)?;
-        Ok(match is_there(target, &relative) {
-            true => there,
-            false => missing,
-        })
     }
 
     /// Notes that an entry has a new name, so that [`Self::finish`] puts it on stable storage.
@@ -622,95 +469,11 @@ impl Placement {
     }
 }
 
-/// How a file is skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Skipped {
-    /// It may be another one, and stays as it is.
-    Untouched,
-    /// It is the same.
-    Same,
-    /// It is the same if its content is.
-    IfEqual,
-}
-
-/// How a file is skipped for what is there, if it is.
-fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
-    if skip.there {
-        return Some(Skipped::Untouched);
-    }
-    if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
-        return None;
-    }
-    let kept_ns = mtime_ns(there);
-    let same_time = same_time(file.mtime_ns, kept_ns);
-    if skip.newer && !same_time && kept_ns > file.mtime_ns {
-        return Some(Skipped::Untouched);
-    }
-    let same_size = u64::try_from(there.st_size) == Ok(file.size);
-    let same = match skip.same {
-        Same::SizeAndTime => same_size && same_time,
-        Same::Size => same_size,
-        Same::Content if same_size && file.size > 0 => return Some(Skipped::IfEqual),
-        Same::Content => same_size,
-        Same::Nothing => false,
-    };
-    same.then_some(Skipped::Same)
-}
-
-/// Whether something there is a regular file of that size.
-fn is_file_of(there: &Stat, size: u64) -> bool {
-    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
-        && u64::try_from(there.st_size) == Ok(size)
-}
-
-/// Whether something has a name below a target; what is behind a symbolic link is not.
-fn is_there(target: &Target, relative: &[u8]) -> bool {
-    let path = if relative.is_empty() { b"." } else { relative };
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = target
-        .folder
-        .as_ref()
-        .map(|folder| rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE));
-    matches!(opened, Some(Ok(_)))
-}
-
 /// A peer sends what this copy's user has not asked for.
 pub(super) fn not_asked_for(what: &str) -> TransferError {
     TransferError::Here(format!(
         "the other end broke the protocol: {what} that was not asked for"
     ))
-}
-
-/// What an earlier copy may have left of a file that is needed. What it has left of another state of the
-/// file, or nothing that is worth a comparison, is removed.
-fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool) -> Vec<Span> {
-    let (parent, name) = match parent_and_name(relative) {
-        (b"", name) => (b".".as_slice(), name),
-        other => other,
-    };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(parent) = rustix::fs::openat2(folder, parent, flags, Mode::empty(), INSIDE) else {
-        return Vec::new();
-    };
-    let part = part_name(name);
-    let locked = match part::existing(&parent, &part) {
-        Ok(Some(locked)) => locked,
-        Ok(None) => return Vec::new(),
-        Err(_) => {
-            if !only_look {
-                part::remove(&parent, &part);
-            }
-            return Vec::new();
-        }
-    };
-    let journal = (file.size > MIN_BLOCK_BYTES)
-        .then(|| Journal::read(&locked, file.size, file.mtime_ns))
-        .flatten();
-    let spans = journal.map_or_else(Vec::new, |journal| journal.found());
-    if spans.is_empty() && !only_look {
-        let _ = rustix::fs::unlinkat(&parent, part.as_slice(), AtFlags::empty());
-    }
-    spans
 }
 
 /// Makes a symbolic link beside its target; its name there. What a copy that was cut has left there is

@@ -1,5 +1,7 @@
 use super::*;
+use crate::tree::needed::Need;
 use blake3::hazmat::HasherExt;
+use howdah_wire::{OfferedFile, Span};
 use std::fs;
 use std::io::IoSlice;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};

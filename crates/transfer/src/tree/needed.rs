@@ -1,0 +1,252 @@
+//! What is needed of what a sender offers: nothing where it is there, or where it is skipped for what is there.
+
+use std::os::fd::OwnedFd;
+
+use howdah_wire::limits::MIN_BLOCK_BYTES;
+use howdah_wire::{OfferedFile, Same, Skip, Span, TreePath};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::end::abort::lock;
+use crate::error::TransferError;
+use crate::tree::journal::Journal;
+use crate::tree::part::{self, part_name};
+use crate::tree::place::{Placement, parent_and_name, same_time};
+use crate::tree::skipped::TO_CHANGE;
+use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::target::Target;
+
+/// What the receiver needs of a file that was offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: it is there.
+    Nothing,
+    /// Its extended attributes: all else is there.
+    Xattrs,
+    /// To be compared with what is there, by its content.
+    Comparison,
+    /// All of it but for what may be there, which is worth a comparison.
+    AllBut(Vec<Span>),
+}
+
+impl Placement {
+    /// What must be sent of a file: nothing if it is skipped for what is there or is not. One that is the same gets
+    /// its owner and mode, and `not_kept` is told why one of them cannot be. A part that is of no use any more is
+    /// removed. If `only_look`, nothing changes.
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    pub fn needs(
+        &self,
+        file: &OfferedFile,
+        only_look: bool,
+        not_kept: impl FnOnce(String),
+    ) -> Result<Need, TransferError> {
+        let (target, relative) = self.relative(file.source, &file.path)?;
+        let Some(folder) = &target.folder else {
+            return Ok(match self.skip.missing {
+                true => Need::Nothing,
+                false => Need::AllBut(Vec::new()),
+            });
+        };
+        let looked = self.look(file.source, folder, &relative);
+        let skipped = match &looked {
+            Ok(stat) => skipped(self.skip, file, stat),
+            Err(_) => self.skip.missing.then_some(Skipped::Untouched),
+        };
+        let Some(skipped) = skipped else {
+            return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
+        };
+        let need = match (skipped, &looked) {
+            (Skipped::IfEqual, _) => return Ok(Need::Comparison),
+            (Skipped::Same, Ok(stat)) => {
+                self.give_same(target, &relative, file, stat, only_look, not_kept)
+            }
+            _ => Need::Nothing,
+        };
+        // Nobody knows whether who wrote it has put it on stable storage.
+        self.unflushed.note_system(folder, &target.folder_path)?;
+        Ok(need)
+    }
+
+    /// What is at a name below a target's folder. Files are offered folder by folder, so theirs is kept open.
+    fn look(&self, source: u16, folder: &OwnedFd, relative: &[u8]) -> Result<Stat, Errno> {
+        let (parent, name) = parent_and_name(relative);
+        if parent.is_empty() {
+            return rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        }
+        let mut looked_into = lock(&self.looked_into);
+        let opened = match looked_into.take() {
+            Some((of, path, opened)) if of == source && path == parent => (of, path, opened),
+            _ => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let opened = rustix::fs::openat2(folder, parent, flags, Mode::empty(), INSIDE)?;
+                (source, parent.to_vec(), opened)
+            }
+        };
+        let (_, _, parent) = looked_into.insert(opened);
+        rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// What must be sent of a file that was compared with what is there, as [`Self::needs`].
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    pub fn compared(
+        &self,
+        file: &OfferedFile,
+        same: bool,
+        only_look: bool,
+        not_kept: impl FnOnce(String),
+    ) -> Result<Need, TransferError> {
+        let (target, relative) = self.relative(file.source, &file.path)?;
+        let Some(folder) = &target.folder else {
+            return Ok(Need::AllBut(Vec::new()));
+        };
+        match self.look(file.source, folder, &relative) {
+            Ok(stat) if same && is_file_of(&stat, file.size) => {
+                let need = self.give_same(target, &relative, file, &stat, only_look, not_kept);
+                self.unflushed.note_system(folder, &target.folder_path)?;
+                Ok(need)
+            }
+            _ => Ok(Need::AllBut(found(folder, &relative, file, only_look))),
+        }
+    }
+
+    /// Opens what is there of an offered file, to be compared with it; `None` where that cannot be.
+    pub fn open_there(&self, file: &OfferedFile) -> Option<OwnedFd> {
+        let (target, relative) = self.relative(file.source, &file.path).ok()?;
+        let folder = target.folder.as_ref()?;
+        let name = relative.as_slice();
+        let there = rustix::fs::openat2(folder, name, TO_CHANGE, Mode::empty(), INSIDE).ok()?;
+        let stat = rustix::fs::fstat(&there).ok()?;
+        is_file_of(&stat, file.size).then_some(there)
+    }
+
+    /// Gives a file that is the same what it lacks; what is still needed of it.
+    fn give_same(
+        &self,
+        target: &Target,
+        relative: &[u8],
+        file: &OfferedFile,
+        stat: &Stat,
+        only_look: bool,
+        not_kept: impl FnOnce(String),
+    ) -> Need {
+        let otherwise = matches!(self.skip.same, Same::Content | Same::Size);
+        let with_time = otherwise && self.metadata.keep.times;
+        if !only_look
+            && let Some(why) = self.mend(target, relative, stat, &file.attributes(), with_time)
+        {
+            not_kept(why);
+        }
+        let same_time = otherwise || same_time(file.mtime_ns, mtime_ns(stat));
+        let folder = target.folder.as_ref();
+        let lacks_xattrs =
+            folder.is_some_and(|folder| !self.has_xattrs(folder, relative, file.xattrs));
+        match same_time && lacks_xattrs {
+            true => Need::Xattrs,
+            false => Need::Nothing,
+        }
+    }
+
+    /// Whether an entry that is no file is left as it is, or is not made, for what is at its name.
+    ///
+    /// # Errors
+    /// When the peer names a source that the job has not.
+    pub(super) fn passes_over(&self, source: u16, path: &TreePath) -> Result<bool, TransferError> {
+        let Skip { missing, there, .. } = self.skip;
+        if !missing && !there {
+            return Ok(false);
+        }
+        let (target, relative) = self.relative(source, path)?;
+        Ok(match is_there(target, &relative) {
+            true => there,
+            false => missing,
+        })
+    }
+}
+
+/// How a file is skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skipped {
+    /// It may be another one, and stays as it is.
+    Untouched,
+    /// It is the same.
+    Same,
+    /// It is the same if its content is.
+    IfEqual,
+}
+
+/// How a file is skipped for what is there, if it is.
+fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
+    if skip.there {
+        return Some(Skipped::Untouched);
+    }
+    if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let kept_ns = mtime_ns(there);
+    let same_time = same_time(file.mtime_ns, kept_ns);
+    if skip.newer && !same_time && kept_ns > file.mtime_ns {
+        return Some(Skipped::Untouched);
+    }
+    let same_size = u64::try_from(there.st_size) == Ok(file.size);
+    let same = match skip.same {
+        Same::SizeAndTime => same_size && same_time,
+        Same::Size => same_size,
+        Same::Content if same_size && file.size > 0 => return Some(Skipped::IfEqual),
+        Same::Content => same_size,
+        Same::Nothing => false,
+    };
+    same.then_some(Skipped::Same)
+}
+
+/// Whether something there is a regular file of that size.
+fn is_file_of(there: &Stat, size: u64) -> bool {
+    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+        && u64::try_from(there.st_size) == Ok(size)
+}
+
+/// Whether something has a name below a target; what is behind a symbolic link is not.
+pub(super) fn is_there(target: &Target, relative: &[u8]) -> bool {
+    let path = if relative.is_empty() { b"." } else { relative };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = target
+        .folder
+        .as_ref()
+        .map(|folder| rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE));
+    matches!(opened, Some(Ok(_)))
+}
+
+/// What an earlier copy may have left of a file that is needed. What it has left of another state of the
+/// file, or nothing that is worth a comparison, is removed.
+fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool) -> Vec<Span> {
+    let (parent, name) = match parent_and_name(relative) {
+        (b"", name) => (b".".as_slice(), name),
+        other => other,
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(parent) = rustix::fs::openat2(folder, parent, flags, Mode::empty(), INSIDE) else {
+        return Vec::new();
+    };
+    let part = part_name(name);
+    let locked = match part::existing(&parent, &part) {
+        Ok(Some(locked)) => locked,
+        Ok(None) => return Vec::new(),
+        Err(_) => {
+            if !only_look {
+                part::remove(&parent, &part);
+            }
+            return Vec::new();
+        }
+    };
+    let journal = (file.size > MIN_BLOCK_BYTES)
+        .then(|| Journal::read(&locked, file.size, file.mtime_ns))
+        .flatten();
+    let spans = journal.map_or_else(Vec::new, |journal| journal.found());
+    if spans.is_empty() && !only_look {
+        let _ = rustix::fs::unlinkat(&parent, part.as_slice(), AtFlags::empty());
+    }
+    spans
+}
