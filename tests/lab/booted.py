@@ -18,12 +18,13 @@ from requirement import missing
 SYSTEMD = Path("/lib/systemd/systemd")
 UNITS = Path(__file__).parents[2] / "packaging" / "systemd"
 SYSUSERS = Path(__file__).parents[2] / "packaging" / "debian" / "sysusers"
+PYTHON = [sys.prefix, sys.base_prefix]
 SOON_S = 20
 _TARGETS = (
     "sysinit basic shutdown sockets timers paths slices local-fs network-online network nss-user-lookup"
 )
 _TARGET = "[Unit]\nRequires=basic.target\n"
-_SAID = "[Service]\nStandardOutput=append:/run/said\nStandardError=append:/run/said\n"
+_SAID = "StandardOutput=append:/run/said\nStandardError=append:/run/said\n"
 _BOOT = """
 set -eu
 mount -t proc proc /proc
@@ -36,7 +37,13 @@ mount --bind /run/etc /etc
 cp -a "$1/etc/." /etc/
 systemd-sysusers "$1/sysusers"
 mkdir "$1/tmp"
-mount --bind "$1/tmp" /tmp
+for place in "$3" "$4"; do
+    case $place in /tmp/*)
+        mkdir -p "$1$place"
+        mount --bind "$place" "$1$place"
+    esac
+done
+mount --rbind "$1/tmp" /tmp
 export container=howdah SYSTEMD_UNIT_PATH="/etc/systemd/system" SYSTEMD_LOG_TARGET=console
 exec "$2" --system --unit=test.target
 """
@@ -96,10 +103,9 @@ def booted(folder: Path, files: Mapping[str, str]) -> Iterator[Booted]:
     howdah = Path(sys.executable).parent / "howdah"
     for unit in UNITS.glob("*.service"):
         text = unit.read_text(encoding="ascii").replace("ExecStart=howdah", f"ExecStart={howdah}")
-        if Path(sys.base_prefix).is_relative_to("/root"):
-            # The Python of this test lies where a service may not look: it sees this of it and nothing else.
-            text = text.replace("ProtectHome=yes", f"ProtectHome=tmpfs\nBindReadOnlyPaths={sys.base_prefix}")
-        (units / unit.name).write_text(text + _SAID)
+        # The Python of this test may lie where a service may not look: it sees that and nothing else of it.
+        text = text.replace("ProtectHome=yes", "ProtectHome=tmpfs")
+        (units / unit.name).write_text(f"{text}[Service]\nBindReadOnlyPaths={' '.join(PYTHON)}\n{_SAID}")
     for name in _TARGETS.split():
         target = Path("/lib/systemd/system") / f"{name}.target"
         (units / target.name).write_bytes(target.read_bytes())
@@ -112,7 +118,8 @@ def booted(folder: Path, files: Mapping[str, str]) -> Iterator[Booted]:
         file.chmod(0o600)
     with _cgroup(folder) as cgroup:
         namespaces = ["--mount", "--pid", "--uts", "--ipc", "--cgroup", "--propagation", "private"]
-        argv = ["unshare", *namespaces, "--fork", "--kill-child", "sh", "-c", _BOOT, "boot", folder, SYSTEMD]
+        boot = ["sh", "-c", _BOOT, "boot", folder, SYSTEMD, *PYTHON]
+        argv = ["unshare", *namespaces, "--fork", "--kill-child", *boot]
         joined = ["sh", "-c", f'echo $$ > "{cgroup}/cgroup.procs"; exec "$@"', "sh", *argv]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(joined, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
