@@ -113,22 +113,37 @@ impl StreamTally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::TreePath;
+    use crate::piece::{Attributes, FilePiece};
 
     #[test]
     fn the_end_must_tally_and_be_last() {
         let totals = Totals {
             bytes: 10,
-            files: 0,
+            files: 1,
             folders: 0,
             links: 0,
         };
-        let memory = Piece::Memory { len: 10 };
+        let file = Piece::File(FilePiece {
+            file: 7,
+            source: 0,
+            path: TreePath::default(),
+            attributes: Attributes {
+                mode: 0o644,
+                mtime_ns: -1,
+                owner: None,
+                xattrs: None,
+            },
+            size: 10,
+            offset: 0,
+            len: 10,
+        });
         let mut tally = StreamTally::default();
-        tally.accept(&memory).unwrap();
+        tally.accept(&file).unwrap();
         assert!(!tally.ended());
         tally.accept(&Piece::End(totals)).unwrap();
         assert!(tally.ended());
-        assert_eq!(tally.accept(&memory), Err(PieceError::Tally));
+        assert_eq!(tally.accept(&file), Err(PieceError::Tally));
         let wrong = Piece::End(Totals {
             bytes: 11,
             ..totals
