@@ -132,23 +132,22 @@ def booted(folder: Path, files: Mapping[str, str]) -> Iterator[Booted]:
 
 def _ready(process: "subprocess.Popen[bytes]", log: Path) -> Booted:
     """The systemd that a command has started, once it takes orders."""
-    found: list[Booted] = []
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def first() -> str:
+        return children.read_text(encoding="ascii").partition(" ")[0]
 
     def is_ready() -> bool:
-        children = (
-            Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
-        )
-        if children and Path(f"/proc/{children[0]}/comm").read_text(encoding="ascii") == "systemd\n":
-            systemd = Booted(int(children[0]))
-            if systemd.systemctl("is-active", "test.target").stdout == "active\n":
-                found.append(systemd)
-        return bool(found)
+        pid = first()
+        if not pid or Path(f"/proc/{pid}/comm").read_text(encoding="ascii") != "systemd\n":
+            return False
+        return Booted(int(pid)).systemctl("is-active", "test.target").stdout == "active\n"
 
     try:
         wait_until(is_ready, SOON_S)
+        return Booted(int(first()))
     except (AssertionError, OSError):
         raise AssertionError(f"systemd did not start: {log.read_text(errors='replace')}") from None
-    return found[0]
 
 
 @contextmanager

@@ -58,9 +58,9 @@ class Copier:
             timeout=60,
         )
 
-    def good(self, *arguments: Argument) -> Record:
+    def good(self, *arguments: Argument, **environment: str) -> Record:
         """A copy that must succeed; its record."""
-        done = self(*arguments, "--json")
+        done = self(*arguments, "--json", **environment)
         assert done.returncode == 0, done.stderr
         return msgspec.json.decode(done.stdout, type=Record)
 

@@ -69,12 +69,13 @@ def helper_of(pid: int) -> int:
     return int(child)
 
 
-def check_unprivileged(pid: int) -> None:
+def check_unprivileged(pid: int, *, own_group: bool = False) -> None:
+    """``own_group``: whether its only group is among its supplementary ones too, as systemd has it."""
     found = privileges(pid)
     for ids in (found["Uid"], found["Gid"]):
         assert len(set(ids.split())) == 1
         assert ids.split()[0] != "0"
-    assert set(found["Groups"].split()) <= set(found["Gid"].split())
+    assert found["Groups"].split() == (found["Gid"].split()[:1] if own_group else [])
     assert {found[key].strip("0") for key in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {""}
     for thread in Path(f"/proc/{pid}/task").iterdir():
         found = privileges(int(thread.name))
@@ -142,6 +143,12 @@ def fetched(url: str, path: str, token: str = "", ca: Path | None = None) -> byt
         answer = connection.getresponse()
         assert answer.status == 200, path
         return answer.read()
+
+
+def free_address() -> str:
+    """A loopback address with a port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 def answers(url: str) -> bool:
@@ -217,8 +224,7 @@ def test_the_capabilities_of_the_units_are_enough(tmp_path: Path) -> None:
 
 
 def test_the_unit_of_one_machine_works_under_systemd(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    listen = free_address()
     options = f"HOWDAH_CONTROL_OPTIONS=--host {HOST} --listen {listen}\n"
     files = {"howdah/shares.toml": POLICY.replace("LEASE", "1s"), "howdah/control.env": options}
     with booted(tmp_path, files) as systemd:
@@ -233,8 +239,7 @@ def test_the_unit_of_one_machine_works_under_systemd(tmp_path: Path) -> None:
 
 
 def test_the_units_of_many_machines_work_under_systemd(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    listen = free_address()
     with NatsServer(tmp_path / "nats") as server:
         env = f"HOWDAH_NATS={server.url}\n"
         files = {
@@ -249,7 +254,7 @@ def test_the_units_of_many_machines_work_under_systemd(tmp_path: Path) -> None:
             wait_until(lambda: answers(f"http://{listen}"), SOON_S)
             settled(Client(f"http://{listen}"))
             controller, agent = (systemd.pid_of(unit) for unit in units)
-            check_unprivileged(controller)
+            check_unprivileged(controller, own_group=True)
             check_unprivileged(agent)
             check_helper(helper_of(agent))
             for unit in units:
