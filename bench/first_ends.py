@@ -22,7 +22,7 @@ from howdah.cc.resume import Destination, Memory, Saved
 from howdah.lab import Lab
 
 STEP_S = 0.05
-"""Between two rates of a connection that are kept."""
+"""The time between two rates of a connection that are kept."""
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _BUFFER_BYTES = 256 << 20
 _LOST, _WINDOW, _RETRANSMITTED = 32, 80, 100
