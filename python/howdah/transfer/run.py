@@ -297,13 +297,15 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
     """Shows and steers the transfer until its session ends."""
     host = " or ".join(login.host.rpartition("@")[2] for login in ends.logins)
     # What the pilot decides before the first byte is to count before the streams have connected.
-    wait_s = 0.0
+    wait_s, shown_s = 0.0, -TICK_S
     while not ends.session.wait(wait_s):
         interrupt.check()
         now = _progress(run, ends)
         connecting = now.phase == "connecting" and now.elapsed_s < 1
         wait_s = CONNECTING_TICK_S if connecting else TICK_S
-        _show(run, display, now)
+        if not connecting or now.elapsed_s >= shown_s + TICK_S:
+            _show(run, display, now)
+            shown_s = now.elapsed_s
         if now.unanswered_s is not None:
             left_s = max(0.0, run.request.patience_s - now.unanswered_s)
             silent = f"no answer from {host} for {_clock(now.unanswered_s)}"
