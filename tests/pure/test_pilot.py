@@ -84,6 +84,17 @@ def test_without_a_terminal_each_change_is_a_line() -> None:
     assert stream.getvalue() == "howdah: After 1.23 s: bbr, 4 streams, unbounded (BBR heard)\n"
 
 
+def test_a_change_before_the_first_byte_is_told_once_a_byte_has_moved() -> None:
+    stream = io.StringIO()
+    lines = Lines(stream)
+    change = Change(t_s=0.01, congestion_control="cubic", streams=1, why=Reason.OTHERS_PRESENT.value)
+    connecting = msgspec.structs.replace(progress(0.02, change), phase="connecting", bytes_done=0)
+    lines.progress(connecting)
+    assert not stream.getvalue()
+    lines.progress(progress(0.12, change))
+    assert stream.getvalue().startswith("howdah: After 0.01 s: cubic, 1 stream")
+
+
 def test_bounds_that_move_again_and_again_are_said_once() -> None:
     stream = io.StringIO()
     lines = Lines(stream)

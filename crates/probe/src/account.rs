@@ -15,6 +15,8 @@ pub struct Look {
     pub slot: Slot,
     /// When it left, since the probing began.
     pub sent_s: f64,
+    /// How long after it was due: what this host was busy for, s.
+    pub late_s: f64,
     /// Null: lost.
     pub rtt_s: Option<f64>,
 }
@@ -42,11 +44,19 @@ pub struct Counts {
     pub unstamped: u64,
 }
 
+/// A probe as it left; instants and times in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    slot: Slot,
+    at_ns: u64,
+    late_ns: u64,
+}
+
 /// What a probe has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// On its way since then, ns.
-    Out(u64),
+enum Fate {
+    /// On its way.
+    Out,
     /// Answered in time.
     Answered,
     /// Given up.
@@ -70,7 +80,7 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Account {
     patience_ns: u64,
-    probes: Vec<(Slot, Fate)>,
+    probes: Vec<(Sent, Fate)>,
     open_from: usize,
     latest_answered: Option<u64>,
     longest_rtt_ns: u64,
@@ -93,10 +103,15 @@ impl Account {
         }
     }
 
-    /// A probe leaves; its number. Instants do not go back.
-    pub fn send(&mut self, slot: Slot, at_ns: u64) -> u64 {
+    /// A probe leaves that was due `late_ns` before; its number. Instants do not go back.
+    pub fn send(&mut self, slot: Slot, at_ns: u64, late_ns: u64) -> u64 {
         self.counts.sent += 1;
-        self.probes.push((slot, Fate::Out(at_ns)));
+        let sent = Sent {
+            slot,
+            at_ns,
+            late_ns,
+        };
+        self.probes.push((sent, Fate::Out));
         self.probes.len() as u64 - 1
     }
 
@@ -108,7 +123,7 @@ impl Account {
     /// An answer came at `at_ns`, after the far end had held the probe for `held_ns`; a time that the round
     /// trip has no room for is not believed.
     pub fn answer(&mut self, number: u64, at_ns: u64, held_ns: u64) -> Verdict {
-        let Some((slot, fate)) = usize::try_from(number)
+        let Some((sent, fate)) = usize::try_from(number)
             .ok()
             .and_then(|index| self.probes.get_mut(index))
         else {
@@ -120,11 +135,11 @@ impl Account {
                 self.counts.doubled += 1;
                 Verdict::Doubled
             }
-            Fate::Out(sent_ns) if at_ns.saturating_sub(sent_ns) < self.patience_ns => {
-                let whole_ns = at_ns.saturating_sub(sent_ns);
+            Fate::Out if at_ns.saturating_sub(sent.at_ns) < self.patience_ns => {
+                let whole_ns = at_ns.saturating_sub(sent.at_ns);
                 let rtt_ns = whole_ns.checked_sub(held_ns).unwrap_or(whole_ns);
                 *fate = Fate::Answered;
-                self.settled.push(look(*slot, sent_ns, Some(rtt_ns)));
+                self.settled.push(look(*sent, Some(rtt_ns)));
                 self.counts.answered += 1;
                 self.counts.reordered += u64::from(Some(number) < self.latest_answered);
                 self.latest_answered = self.latest_answered.max(Some(number));
@@ -132,7 +147,7 @@ impl Account {
                 Verdict::InTime(rtt_ns)
             }
             // It is given up when the account is next settled.
-            Fate::Out(_) | Fate::Lost => {
+            Fate::Out | Fate::Lost => {
                 self.counts.late += 1;
                 Verdict::Late
             }
@@ -160,13 +175,13 @@ impl Account {
     }
 
     fn give_up(&mut self, is_over: impl Fn(u64, u64) -> bool) {
-        while let Some((slot, fate)) = self.probes.get_mut(self.open_from) {
-            if let Fate::Out(sent_ns) = *fate {
-                if !is_over(sent_ns, self.patience_ns) {
+        while let Some((sent, fate)) = self.probes.get_mut(self.open_from) {
+            if *fate == Fate::Out {
+                if !is_over(sent.at_ns, self.patience_ns) {
                     return;
                 }
                 *fate = Fate::Lost;
-                self.settled.push(look(*slot, sent_ns, None));
+                self.settled.push(look(*sent, None));
                 self.counts.lost += 1;
             }
             self.open_from += 1;
@@ -197,10 +212,11 @@ impl Account {
     }
 }
 
-fn look(slot: Slot, sent_ns: u64, rtt_ns: Option<u64>) -> Look {
+fn look(sent: Sent, rtt_ns: Option<u64>) -> Look {
     Look {
-        slot,
-        sent_s: sent_ns as f64 / 1e9,
+        slot: sent.slot,
+        sent_s: sent.at_ns as f64 / 1e9,
+        late_s: sent.late_ns as f64 / 1e9,
         rtt_s: rtt_ns.map(|ns| ns as f64 / 1e9),
     }
 }
@@ -241,7 +257,8 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Send => {
-                        prop_assert_eq!(account.send(Slot::Step(sent_at.len() as u64), now), sent_at.len() as u64);
+                        let number = sent_at.len() as u64;
+                        prop_assert_eq!(account.send(Slot::Step(number), now, number), number);
                         sent_at.push(now);
                     }
                     Step::Answer { number, held_ns } => {
@@ -283,6 +300,10 @@ mod tests {
             account.close();
             looks.extend(account.take());
             prop_assert_eq!(account.outstanding(), 0);
+            for look in &looks {
+                let Slot::Step(number) = look.slot else { unreachable!() };
+                prop_assert_eq!(look.late_s, number as f64 / 1e9);
+            }
             let mut slots: Vec<_> = looks.iter().map(|look| look.slot).collect();
             slots.sort();
             let all: Vec<_> = (0..sent_at.len() as u64).map(Slot::Step).collect();
@@ -296,7 +317,7 @@ mod tests {
     fn an_answer_overtaken_by_a_later_probes_is_reordered() {
         let mut account = Account::new(PATIENCE_NS);
         for number in 0..3 {
-            account.send(Slot::Step(number), number);
+            account.send(Slot::Step(number), number, 0);
         }
         for number in [1, 0, 2] {
             assert!(matches!(account.answer(number, 10, 0), Verdict::InTime(_)));
@@ -308,7 +329,7 @@ mod tests {
     #[test]
     fn an_answer_after_a_probe_was_given_up_stays_a_gap() {
         let mut account = Account::new(PATIENCE_NS);
-        account.send(Slot::Step(0), 0);
+        account.send(Slot::Step(0), 0, 0);
         account.settle(PATIENCE_NS);
         assert_eq!(account.answer(0, PATIENCE_NS + 1, 0), Verdict::Late);
         assert_eq!(account.take().len(), 1);

@@ -14,7 +14,7 @@ mod responder;
 mod schedule;
 mod socket;
 
-pub use account::{Account, Counts, Fate, Look, Verdict};
+pub use account::{Account, Counts, Look, Verdict};
 pub use arrival::{Arrival, Reading, arrival};
 pub use error::Error;
 pub use packet::{PROBE_BYTES, Token};

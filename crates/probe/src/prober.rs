@@ -295,11 +295,12 @@ impl Work {
             }
             self.schedule.advance();
             let mut state = self.shared.lock();
-            if reading.monotonic_ns - due.at_ns > self.step_ns {
+            let late_ns = reading.monotonic_ns - due.at_ns;
+            if late_ns > self.step_ns {
                 state.account.skip();
                 continue;
             }
-            let number = state.account.send(due.slot, reading.monotonic_ns);
+            let number = state.account.send(due.slot, reading.monotonic_ns, late_ns);
             drop(state);
             self.sent.push(reading);
             if let Err(errno) = self.send(number) {

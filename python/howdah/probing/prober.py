@@ -60,6 +60,8 @@ class ProbeSample(msgspec.Struct, frozen=True, kw_only=True):
     """The number of its step, or of its burst."""
     sent_s: float
     """Seconds since the probing began."""
+    late_s: float = 0.0
+    """The seconds by which this host sent it late."""
     rtt_s: float | None = None
     """The round trip in seconds; null: the probe was lost."""
 

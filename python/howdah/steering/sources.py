@@ -28,6 +28,8 @@ class RttSample(NamedTuple):
     """The instant when it was sent, since the session's start."""
     rtt_s: float | None
     """The RTT; None: no answer came."""
+    late_s: float = 0.0
+    """The time by which this host sent it late."""
 
 
 class RttSource(Protocol):
@@ -69,7 +71,7 @@ class EchoSource:
         if self._taken is None:
             self.begun_s = now_s - taken.elapsed_s
         self._taken = taken
-        return [RttSample(self.begun_s + look.sent_s, look.rtt_s) for look in taken.looks]
+        return [RttSample(self.begun_s + look.sent_s, look.rtt_s, look.late_s) for look in taken.looks]
 
     def why_silent(self) -> str | None:
         """The reason: silence from the beginning, or an end."""
@@ -120,12 +122,22 @@ def best_source(names: list[str]) -> tuple[RttSource, str | None]:
 def others_present(samples: Sequence[RttSample], base_rtt_s: float | None) -> bool:
     """Whether anybody else is there; no where too few answered.
 
-    ``base_rtt_s`` is the least known of the route, beside that of ``samples`` themselves.
+    ``base_rtt_s`` is the least known of the route, beside that of ``samples`` themselves. A busy host sends
+    late and answers late, so what its own timers spread by is taken off.
     """
     rtts = sorted(sample.rtt_s for sample in samples if sample.rtt_s is not None)
     if len(rtts) < TUNED.before_answers:
         return False
-    low, middle, high = (rtts[round(part * (len(rtts) - 1))] for part in (0.1, 0.5, 0.9))
+    low_s, middle_s, high_s = _low_middle_high(rtts)
+    early_s, usual_s, late_s = _low_middle_high(sorted(sample.late_s for sample in samples))
     base_s = min(rtts[0], base_rtt_s or rtts[0])
-    moves = len(rtts) >= TUNED.before_spread_answers and high - low > TUNED.before_spread_s
-    return moves or middle - base_s > max(TUNED.before_queue_s, TUNED.before_queue * base_s)
+    spread_s = (high_s - low_s) - (late_s - early_s)
+    moves = len(rtts) >= TUNED.before_spread_answers and spread_s > TUNED.before_spread_s
+    queue_s = (middle_s - base_s) - (usual_s - early_s)
+    return moves or queue_s > max(TUNED.before_queue_s, TUNED.before_queue * base_s)
+
+
+def _low_middle_high(ordered: Sequence[float]) -> tuple[float, float, float]:
+    """The tenth, fiftieth and ninetieth percentile."""
+    low, middle, high = (ordered[round(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9))
+    return low, middle, high

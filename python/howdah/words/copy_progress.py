@@ -29,9 +29,12 @@ class Changes:
         self._said: set[str] = set()
 
     def next(self, now: Progress) -> str | None:
-        """The change that is new, in words; of bounds that move again and again only the first."""
+        """The change that is new, in words; of bounds that move again and again only the first.
+
+        A copy that is refused moves nothing, so a change before the first byte waits for it.
+        """
         change = now.latest
-        if change is None or change == self._latest:
+        if change is None or change == self._latest or not now.bytes_done:
             return None
         self._latest = change
         if Reason.of(change.why) in PASSING and change.refused is None:
