@@ -29,13 +29,17 @@ def expanded(route: Route, listed: bool, sender: FarSession, display: Display) -
     session, far = sender.session, sender.far
     session.expand(route.sources)
     began_s = time.monotonic()
-    while (answer := session.expanded(TICK_S)) is None:
-        interrupt.check()
-        far.drain()
-        if far.exit_status(0.0) is not None:
-            raise ConnectionLost("the far end ended before it had listed the matching names")
-        if time.monotonic() - began_s > _SAID_AFTER_S:
-            display.waiting("the far end looks for names that match")
+    try:
+        while (answer := session.expanded(TICK_S)) is None:
+            interrupt.check()
+            far.drain()
+            if far.exit_status(0.0) is not None:
+                raise ConnectionLost("the far end ended before it had listed the matching names")
+            if time.monotonic() - began_s > _SAID_AFTER_S:
+                display.waiting("the far end looks for names that match")
+    finally:
+        # What it wrote with its hello may arrive only now, and if nothing matches, nothing else shows it.
+        display.far_says(far.new_stderr())
     sources = msgspec.json.decode(answer, type=Expanded).paths
     if len(sources) > 1 and (route.pipe or listed):
         takes = "a pipe takes one" if route.pipe else "--files-from takes one source"
