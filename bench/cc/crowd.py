@@ -18,7 +18,10 @@ from howdah.cc.places import Place
 ROOT = Path(__file__).parents[2]
 PORT = 7007
 COUNT = 1000
-SPAN_S = 3.0
+LONGEST_S = 60.0
+"""The connections end after this at the latest."""
+END_S = 20.0
+"""A round of messages on all of them takes less."""
 RATES_BPS = tuple(step * 100_000 for step in range(1, 21))
 """The targets, one after the other."""
 
@@ -58,7 +61,7 @@ def attach_while_targets_change(wan: lab.Lab, address: str, count: int = COUNT) 
     rule, flow = Place(f"{address}/32", str(PORT)), f"{address}:{PORT}"
     with (
         _running(wan, "far", "far", PORT),
-        _running(wan, "near", "near", address, PORT, count, SPAN_S) as near,
+        _running(wan, "near", "near", address, PORT, count, LONGEST_S) as near,
     ):
         _hear(near, "half\n")
         attached = programs.attach(rule, HOLD, RATES_BPS[0])
@@ -67,7 +70,8 @@ def attach_while_targets_change(wan: lab.Lab, address: str, count: int = COUNT) 
             programs.set_target(rate_bps, None, flow)
         found = programs.status()
         detached = programs.detach(rule)
-        whole = near.wait(20) == 0
+        near.communicate(timeout=END_S)
+        whole = near.returncode == 0
     mine = [each for each in found.connections if each.remote == flow]
     targets = [each.hold.target.rate_bps for each in mine if each.hold and each.hold.target]
     return Outcome(
@@ -84,7 +88,8 @@ def attach_while_targets_change(wan: lab.Lab, address: str, count: int = COUNT) 
 @contextlib.contextmanager
 def _running(wan: lab.Lab, host: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
     argv = [sys.executable, "-m", "bench.cc.crowd_ends", *map(str, arguments)]
-    with wan.popen(host, argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with wan.popen(host, argv, **pipes, text=True, cwd=ROOT) as process:
         try:
             if host == "far":
                 _hear(process, READY)

@@ -1,9 +1,11 @@
 """Many connections at once: ``far PORT`` echoes, ``near HOST PORT COUNT SECONDS`` makes and uses them.
 
-Each says a line when it is ready; near ends with 0 when every byte came back on every connection.
+Each writes a line when it is ready. near goes on until its standard input is closed, or for SECONDS,
+and ends with 0 when every byte came back on every connection.
 """
 
 import contextlib
+import select
 import selectors
 import socket
 import sys
@@ -41,7 +43,7 @@ def near(host: str, port: int, count: int, seconds: float) -> None:
     made += [socket.create_connection((host, port)) for _ in range(count - count // 2)]
     print("ready", flush=True)
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end and not select.select([sys.stdin], [], [], 0)[0]:
         for each in made:
             each.sendall(MESSAGE)
         for each in made:
