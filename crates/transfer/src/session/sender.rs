@@ -26,10 +26,11 @@ use crate::session::names::{Coming, Origin};
 use crate::streams::sample::Sampler;
 use crate::streams::send::Sending;
 use crate::tree::content::Untold;
+use crate::tree::entry::Found;
 use crate::tree::first_names::FirstNames;
 use crate::tree::names::NamesFile;
 use crate::tree::queue::Queue;
-use crate::tree::source::{Found, Sources};
+use crate::tree::source::Sources;
 
 /// The longest between two looks at a socket, however seldom its samples are kept.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -21,8 +21,9 @@ use crate::streams::kept::{Kept, Read, Sent, SentFile};
 use crate::streams::send_pipe::digest_of;
 use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
 use crate::tree::block::{Block, Opened, Unchecked};
+use crate::tree::entry::{Entry, Kind};
 use crate::tree::queue::Queue;
-use crate::tree::source::{Entry, Kind, Sources};
+use crate::tree::source::Sources;
 use crate::tree::source_links::LastFolder;
 
 /// How long a wait looks away from the stop flag and from its connection.

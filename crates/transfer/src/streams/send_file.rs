@@ -15,7 +15,7 @@ use crate::streams::kept::{Read, Sent, SentFile};
 use crate::streams::send::Sender;
 use crate::streams::stream::{CHUNK_BYTES, Stream};
 use crate::tree::block::{BigFile, Opened, Reading};
-use crate::tree::source::{Entry, Kind};
+use crate::tree::entry::{Entry, Kind};
 use crate::tree::source_file::{BECAME_SHORTER, SourceFile};
 
 /// From this length on payload starts in a record of its own and at the start of a send, so that

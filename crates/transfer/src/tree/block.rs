@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use howdah_wire::{Checksum, Span, Totals, Xattrs};
 
 use crate::tree::assembly::Assembly;
+use crate::tree::entry::Entry;
 use crate::tree::inlet::PipedBlock;
-use crate::tree::source::Entry;
 use crate::tree::source_file::SourceFile;
 
 /// A file that is sent in more than one piece, or alone.

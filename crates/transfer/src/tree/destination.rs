@@ -11,7 +11,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamp
 use rustix::io::Errno;
 
 use crate::error::TransferError;
-use crate::tree::source::{INSIDE, special};
+use crate::tree::reach::INSIDE;
+use crate::tree::stat::special;
 
 /// A name in an open folder.
 #[derive(Debug, Clone)]

@@ -22,7 +22,7 @@ use crate::tree::holes::{self, Run};
 use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
-use crate::tree::source::INSIDE;
+use crate::tree::reach::INSIDE;
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
 const PREALLOCATE_BYTES: u64 = 1 << 20;

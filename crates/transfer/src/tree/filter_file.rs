@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
-use crate::tree::source::INSIDE;
+use crate::tree::reach::INSIDE;
 
 /// The rules in an open folder of that name below the transfer's root: those above it and those of its own filter
 /// files. `shown` is its path for its user.

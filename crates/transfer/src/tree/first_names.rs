@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use howdah_wire::TreePath;
 
-use crate::tree::source::{Entry, Kind};
+use crate::tree::entry::{Entry, Kind};
 
 /// The first name of each file that has others.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl FirstNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::source::Inode;
+    use crate::tree::entry::Inode;
     use howdah_wire::Attributes;
 
     #[test]

@@ -13,8 +13,8 @@ use howdah_wire::limits::MAX_SPANS_OF_FILE;
 use rustix::io::Errno;
 
 use crate::tree::place::same_time;
-use crate::tree::source::mtime_ns;
 use crate::tree::spans::Spans;
+use crate::tree::stat::mtime_ns;
 
 const MAGIC: [u8; 8] = *b"\x89HDPART1";
 /// Magic, size and modification time of the source, each little-endian.

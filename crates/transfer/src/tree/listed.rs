@@ -7,7 +7,8 @@ use howdah_filter::Folder;
 use howdah_wire::{Named, TreePath};
 
 use crate::error::TransferError;
-use crate::tree::source::{Entry, Found, Kind, Sources};
+use crate::tree::entry::{Entry, Found, Kind};
+use crate::tree::source::Sources;
 
 type Take<'a> = dyn FnMut(Found) -> Result<(), TransferError> + 'a;
 type Next<'a> = dyn FnMut() -> Result<Option<Vec<Named>>, TransferError> + 'a;

@@ -15,7 +15,7 @@ use crate::tree::flags::{self, Flags};
 use crate::tree::new_modes::{NEW_MODE, left, umask};
 use crate::tree::owners::{HostNames, Receivers};
 use crate::tree::part::PRIVATE;
-use crate::tree::source::mtime_ns;
+use crate::tree::stat::mtime_ns;
 use crate::tree::xattrs::{self, Of, Scope};
 
 /// Permission bits that a receiver grants whoever asks.

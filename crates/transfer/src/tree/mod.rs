@@ -1,4 +1,4 @@
-//! Trees of files: found and read at the sender (`source`, `unread`, `source_links`), which hands them out from its `queue` once the
+//! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `source_links`), which hands them out from its `queue` once the
 //! receiver has answered its `offers` with what is `needed`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
 //! place and on stable storage at the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
@@ -15,6 +15,7 @@ pub mod content;
 pub mod destination;
 pub mod draft;
 pub mod durable;
+pub mod entry;
 pub mod expand;
 pub mod extraneous;
 pub mod filter_file;
@@ -40,6 +41,7 @@ pub mod queue;
 pub mod reach;
 pub mod ready;
 pub mod removal;
+pub mod scan;
 pub mod skipped;
 pub mod slicing;
 pub mod source;
@@ -49,6 +51,7 @@ pub mod source_links;
 pub mod spans;
 pub mod special_files;
 pub mod spool;
+pub mod stat;
 pub mod supply;
 pub mod target;
 pub mod unfinished;

@@ -12,8 +12,9 @@ use crate::error::TransferError;
 use crate::tree::journal::Journal;
 use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, parent_and_name, same_time};
+use crate::tree::reach::INSIDE;
 use crate::tree::skipped::TO_CHANGE;
-use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::stat::mtime_ns;
 use crate::tree::target::Target;
 
 /// What the receiver needs of a file that was offered.

@@ -8,7 +8,7 @@ use howdah_wire::limits::{
 use howdah_wire::{Answer, Compare, Offer, OfferedFile, ProtocolError, Span};
 
 use crate::session::comparing::Asked;
-use crate::tree::source::{Entry, Kind};
+use crate::tree::entry::{Entry, Kind};
 
 /// Whether files are offered before they are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use crate::error::{TransferError, plain};
 use crate::tree::destination::{link_open, temporary_name};
 use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, not_asked_for, same_time};
-use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::reach::INSIDE;
+use crate::tree::stat::mtime_ns;
 
 /// Another name of a file.
 #[derive(Debug, Serialize, Deserialize)]

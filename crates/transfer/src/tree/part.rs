@@ -11,7 +11,8 @@ use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::tree::destination::is_temporary_name;
-use crate::tree::source::{INSIDE, special};
+use crate::tree::reach::INSIDE;
+use crate::tree::stat::special;
 
 /// What its name ends with.
 const SUFFIX: &[u8] = b".howdah-part";

@@ -24,7 +24,7 @@ use crate::tree::needed::is_there;
 use crate::tree::new_modes::{UNFINISHED, is_unfinished};
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
-use crate::tree::source::INSIDE;
+use crate::tree::reach::INSIDE;
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
 use crate::tree::unfinished;

@@ -17,10 +17,10 @@ use crate::error::TransferError;
 use crate::session::comparing::Asked;
 use crate::session::listing::{Action, Listing};
 use crate::tree::block::{Block, Unchecked};
+use crate::tree::entry::{Entry, Kind};
 use crate::tree::inlet::PipedBlock;
 use crate::tree::offers::{Answered, Needs, Offers, can_be_of};
 use crate::tree::ready::Ready;
-use crate::tree::source::{Entry, Kind};
 use crate::tree::supply::{Supplied, Supply};
 
 /// Entries that may wait, somewhat more than may be offered; the scan waits beyond that.

@@ -14,6 +14,12 @@ const TRIES: usize = 100;
 /// How the kernel resolves a path beneath the folder: whatever would lead out fails with EXDEV.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
+/// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
+/// names meanwhile.
+pub(crate) const INSIDE: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_SYMLINKS);
+
 /// What a near end reaches at a far end. By default all that the far user does.
 #[derive(Debug, Default, Clone)]
 pub struct Reach {

@@ -8,8 +8,8 @@ use howdah_wire::limits::MIN_BLOCK_BYTES;
 use howdah_wire::{Checked, Checksum, ProtocolError, Span};
 
 use crate::tree::block::{BigFile, Block, Reading, Unchecked};
+use crate::tree::entry::{Entry, Kind};
 use crate::tree::slicing::Slicing;
-use crate::tree::source::{Entry, Kind};
 
 /// A file of at most this size is not sliced, unless blocks are smaller because little is left, in bytes.
 const WHOLE_BYTES: u64 = 256 << 10;

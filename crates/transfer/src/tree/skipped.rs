@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use crate::error::{TransferError, plain};
 use crate::tree::metadata::NotKept;
 use crate::tree::place::{Placement, not_asked_for, same_time};
-use crate::tree::source::{INSIDE, mtime_ns};
+use crate::tree::reach::INSIDE;
+use crate::tree::stat::mtime_ns;
 use crate::tree::target::Target;
 use crate::tree::xattrs::{self, Of};
 

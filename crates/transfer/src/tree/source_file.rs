@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::Stat;
 
-use crate::tree::source::{mtime_ns, size};
+use crate::tree::stat::{mtime_ns, size};
 
 /// Why a file that has lost bytes is not sent.
 pub(crate) const BECAME_SHORTER: &str = "it became shorter while it was read";

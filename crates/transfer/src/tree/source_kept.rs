@@ -9,8 +9,10 @@ use howdah_wire::{Attributes, Special, Xattrs, XattrsSum, printable};
 use rustix::fs::{FileType, Stat};
 
 use crate::error::plain;
+use crate::tree::entry::{Inode, Kind};
 use crate::tree::flags::There;
-use crate::tree::source::{Inode, Kind, Sources, mtime_ns};
+use crate::tree::source::Sources;
+use crate::tree::stat::mtime_ns;
 use crate::tree::xattrs::{self, Of, Scope};
 
 impl Sources {

@@ -10,8 +10,10 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
+use crate::tree::entry::Found;
 use crate::tree::extraneous::ways;
-use crate::tree::source::{Found, INSIDE, Sources};
+use crate::tree::reach::INSIDE;
+use crate::tree::source::Sources;
 
 /// How a path is resolved where links are followed.
 const FOLLOWING: ResolveFlags = ResolveFlags::NO_MAGICLINKS;

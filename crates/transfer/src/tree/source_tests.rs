@@ -1,5 +1,6 @@
 use super::*;
 use crate::tree::content::name_hash;
+use crate::tree::entry::Kind;
 use rustix::fs::{CWD, Mode};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -10,7 +10,8 @@ use crate::error::{TransferError, plain};
 use crate::tree::destination::{Destination, temporary_name};
 use crate::tree::metadata::NotKept;
 use crate::tree::place::{Placement, not_asked_for};
-use crate::tree::source::{INSIDE, special};
+use crate::tree::reach::INSIDE;
+use crate::tree::stat::special;
 
 /// What came of making one.
 #[derive(Debug, PartialEq, Eq)]

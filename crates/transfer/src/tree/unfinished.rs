@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::tree::destination::open_folder;
 use crate::tree::part::{PRIVATE, part_name};
-use crate::tree::source::INSIDE;
+use crate::tree::reach::INSIDE;
 
 /// Its name.
 pub const MARK: &[u8] = b".howdah-part";

@@ -1,0 +1,24 @@
+//! What stat(2) says of a file, in the terms of this crate.
+
+use rustix::fs::{FileType, Stat};
+
+/// What a file is that cannot be copied.
+pub(crate) fn special(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "it is a FIFO",
+        FileType::Socket => "it is a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "it is a device",
+        _ => "it is neither file, folder nor link",
+    }
+}
+
+pub(super) fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// Modification time in nanoseconds since 1970; times beyond 1677–2262 are moved to its ends.
+pub(crate) fn mtime_ns(stat: &Stat) -> i64 {
+    let seconds = i128::from(stat.st_mtime);
+    let ns = seconds * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
+    ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}
