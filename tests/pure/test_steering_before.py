@@ -23,6 +23,8 @@ def samples(rtt_s: list[float | None]) -> list[RttSample]:
         (FULL, None, False),
         (FULL, 0.1, True),
         ([*QUIET, 0.2], None, False),
+        ([each + 0.01 * (6 <= step < 13) for step, each in enumerate(QUIET)], None, False),
+        ([each + 0.01 * (6 <= step < 16) for step, each in enumerate(QUIET)], None, True),
         (FULL[: TUNED.before_answers], 0.1, True),
         (FULL[: TUNED.before_answers - 1], 0.1, False),
         (SAWTOOTH[: TUNED.before_spread_answers], None, True),
@@ -37,6 +39,8 @@ def samples(rtt_s: list[float | None]) -> list[RttSample]:
         "full, not known",
         "full",
         "one late",
+        "a pause of less than a quarter",
+        "a third",
         "few",
         "too few",
         "ten",
@@ -49,7 +53,7 @@ def test_a_queue_of_others_is_heard(rtt_s: list[float | None], base_rtt_s: float
     assert others_present(samples(rtt_s), base_rtt_s) is there
 
 
-BUSY = [0.0001 + 0.003 * (step % 5 == 0) for step in range(30)]
+BUSY = [0.0001 + 0.003 * (step % 5 < 2) for step in range(30)]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Sources of round trips: ICMP echo where the far end answers it, else the transfer's own streams.
 
-On a path where nobody sends round trips differ by what the hosts do, some tenths of a millisecond. Any queue
-that others fill, or any round trip beyond the least that is known, is more than that. Who it is would take
-seconds; that somebody is there takes none, for a transfer connects meanwhile (``others_present``).
+On a path where nobody sends, most round trips differ by what the hosts do: some hundredths of a millisecond.
+In a queue that others fill they differ by more. Who it is takes seconds to find out. That somebody is there
+takes none, because a transfer connects meanwhile (``others_present``).
 """
 
 from collections.abc import Sequence
@@ -128,16 +128,18 @@ def others_present(samples: Sequence[RttSample], base_rtt_s: float | None) -> bo
     rtts = sorted(sample.rtt_s for sample in samples if sample.rtt_s is not None)
     if len(rtts) < TUNED.before_answers:
         return False
-    low_s, middle_s, high_s = _low_middle_high(rtts)
-    early_s, usual_s, late_s = _low_middle_high(sorted(sample.late_s for sample in samples))
-    base_s = min(rtts[0], base_rtt_s or rtts[0])
-    spread_s = (high_s - low_s) - (late_s - early_s)
+    late = sorted(sample.late_s for sample in samples)
+    spread_s = _middle_half(rtts) - _middle_half(late)
     moves = len(rtts) >= TUNED.before_spread_answers and spread_s > TUNED.before_spread_s
-    queue_s = (middle_s - base_s) - (usual_s - early_s)
+    base_s = min(rtts[0], base_rtt_s or rtts[0])
+    queue_s = _quantile(rtts, 0.5) - base_s - (_quantile(late, 0.5) - _quantile(late, 0.1))
     return moves or queue_s > max(TUNED.before_queue_s, TUNED.before_queue * base_s)
 
 
-def _low_middle_high(ordered: Sequence[float]) -> tuple[float, float, float]:
-    """The tenth, fiftieth and ninetieth percentile."""
-    low, middle, high = (ordered[round(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9))
-    return low, middle, high
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    return ordered[round(part * (len(ordered) - 1))]
+
+
+def _middle_half(ordered: Sequence[float]) -> float:
+    """How far the middle half of them spreads."""
+    return _quantile(ordered, 0.75) - _quantile(ordered, 0.25)
