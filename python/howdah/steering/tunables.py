@@ -52,8 +52,8 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     before_spread_answers: Annotated[int, _of("answers", 2, 1000, BEFORE)] = 10
     """The answers that tell the movement of the queue before the first byte."""
     before_spread_s: Annotated[float, _of("s", 0.00001, 0.1, BEFORE)] = 0.00012
-    """Others spread the middle half of the round trips by more. A pause of a host, or of its hypervisor, delays
-    fewer of them."""
+    """Others spread the middle half of the round trips by more. A pause of a host, or of its hypervisor,
+    delays fewer of them."""
     before_queue_s: Annotated[float, _of("s", 0, 1, BEFORE)] = 0.001
     """The length of a queue from which others are there."""
     before_queue: Annotated[float, _of("base RTTs", 0, 1, BEFORE)] = 0.02
