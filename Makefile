@@ -47,7 +47,7 @@ lint-python:
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked bench-first bench-second bench-why
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked bench-first bench-second bench-why bench-before
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -62,6 +62,9 @@ bench-first: build ## the first two seconds of a connection with and without a m
 	$(RUN) -m bench.first $(ARGS)
 bench-second: build ## copies to a host after a first one, with its login and the memory of its path (ARGS="--rtt 183 --copies 3")
 	$(RUN) -m bench.second $(ARGS)
+bench-before: build ## competing traffic before the first byte, on paths drawn by a seed, some 12 minutes (ARGS="--paths 2")
+	@scripts/system.sh --tests
+	$(RUN) -m bench.before $(ARGS)
 bench-select: build ## choice and prediction at round trips left out of synthetic sweeps
 	$(RUN) -m bench.select $(ARGS)
 bench-models: build ## throughput models beside public measurements
