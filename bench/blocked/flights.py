@@ -1,4 +1,4 @@
-"""What a tap has heard, as flights: segments that one end sent together, and then waited for an answer."""
+"""What a tap has seen, as flights: segments that one end sent together, and then waited for an answer."""
 
 import itertools
 from collections.abc import Sequence

@@ -78,7 +78,7 @@ class _RaisesAtOnce(Controller):
 
 
 class _BeginsAtOnce(Controller):
-    """Takes an agent not heard of yet for one at its minimums."""
+    """Takes an agent that has not answered yet for one at its minimums."""
 
     ledger_type = _Impatient
 

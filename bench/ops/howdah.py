@@ -62,7 +62,7 @@ class Pattern:
 
 
 def said(output: bytes) -> dict[str, Any]:
-    """What the bench keeps of a copy's record: the plan, whom it heard and what became of it."""
+    """What the bench keeps of a copy's record: the plan, whom it recognised and what became of it."""
     record = msgspec.json.decode(output, type=Record)
     kept: dict[str, Any] = {}
     if record.plan is not None:

@@ -78,7 +78,7 @@ def test_a_copy_that_comes_later_begins_with_one_stream(privilege: None, tmp_pat
     assert later.outcome is not None
     (change,) = later.outcome.changes
     assert (change.streams, change.refused) == (1, None)
-    assert change.why == "others were heard before the first byte"
+    assert change.why == "competing traffic before the first byte"
     assert sum(stream.bytes > 0 for stream in later.outcome.streams) == 1
 
 

@@ -172,8 +172,8 @@ def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(
     assert [(each.congestion_control, each.streams) for each in transfer.steerings[1:]] == [("bbr", 1)]
     told = transfer.pilot.to_record()
     began = told.sent[0]
-    assert (began.t_s, began.streams, began.why) == (0.0, 1, "others were heard before the first byte")
-    assert in_words(told, PLAN)[0].startswith("Began with cubic, 1 stream: others were heard")
+    assert (began.t_s, began.streams, began.why) == (0.0, 1, "competing traffic before the first byte")
+    assert in_words(told, PLAN)[0].startswith("Began with cubic, 1 stream: competing traffic")
 
 
 def test_a_short_copy_that_began_with_one_stream_says_so(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_a_short_copy_that_began_with_one_stream_says_so(echo: Echo, monkeypatch
     transfer.connect(0.5)
     transfer.go(3.0, 0.5)
     assert in_words(transfer.pilot.to_record(), PLAN) == [
-        "Began with cubic, 1 stream: others were heard before the first byte"
+        "Began with cubic, 1 stream: competing traffic before the first byte"
     ]
 
 
@@ -327,7 +327,7 @@ def test_a_change_that_was_not_kept_says_why() -> None:
                 t_s=7.2,
                 congestion_control="bbr",
                 streams=1,
-                why="heard 1 bbr (0.94)",
+                why="recognised 1 bbr (0.94)",
                 background="1 bbr",
                 probability=0.94,
                 before=Had(rate_bps=112e6, resent_fraction=0.0),

@@ -13,6 +13,6 @@ def test_a_reason_is_found_by_its_words_on_the_wire() -> None:
 
 def test_words_name_numbers() -> None:
     why = Reason.RECOGNISED.because(label="1 bbr", probability=0.936)
-    assert why == (Reason.RECOGNISED, "heard 1 bbr (0.94)")
+    assert why == (Reason.RECOGNISED, "recognised 1 bbr (0.94)")
     with pytest.raises(KeyError, match="part"):
         Reason.LESS_THAN_SHARE.because()

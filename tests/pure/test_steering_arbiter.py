@@ -162,7 +162,7 @@ def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Stepped:
 def test_what_is_left_to_hear_others_is_not_taken_for_room_at_once() -> None:
     arbiter = roomy(lambda t_s, streams: 0.0 if streams < 4 else 0.03, 60)
     periods = [period for period in arbiter.periods if period.t_s > 5]
-    left = [period.t_s for period in periods if period.why == "to hear who is there"]
+    left = [period.t_s for period in periods if period.why == "to recognise competing traffic"]
     assert left
     for t_s in left:
         assert all(not t_s < period.t_s < t_s + TUNED.quiet_room_s for period in periods)
@@ -193,7 +193,10 @@ def test_streams_that_came_back_soon_ask_whether_the_path_is_theirs_and_go_again
         if wanted is not None:
             break
     assert wanted is not None
-    assert (wanted.choice.streams, wanted.why.words) == (DEFAULT.streams // 2, "to hear who is there")
+    assert (wanted.choice.streams, wanted.why.words) == (
+        DEFAULT.streams // 2,
+        "to recognise competing traffic",
+    )
     assert t_s - came_s < 10
 
 

@@ -87,7 +87,7 @@ def test_who_takes_an_equal_share_from_paced_streams_is_answered_though_nobody_c
     ran = paced_beside(lambda t_s, choice: Belief({}), lambda t_s: "1 bbr")
     assert BBR in ran.choices
     period = next(period for period in ran.arbiter.periods if period.choice == BBR)
-    assert (period.why, period.background) == ("somebody does not yield", None)
+    assert (period.why, period.background) == ("competing traffic does not yield", None)
     assert 60 < period.t_s < 75
 
 

@@ -38,7 +38,7 @@ def begun(
     stream_most_bps: float = 1e9,
 ) -> State:
     now = Situation(plan._replace(streams=streams), plan, ("cubic", "bbr"), stream_most_bps)
-    return State.begin(policy or UtilityPolicy(0.5), now, "others were heard", reno_starts=True)
+    return State.begin(policy or UtilityPolicy(0.5), now, "competing traffic", reno_starts=True)
 
 
 def tick(t_s: float, rtt_s: float = 2 * BASE_S, part: float = 0.5) -> Tick:

@@ -29,7 +29,7 @@ fn failed(what: &'static str) -> impl Fn(rustix::io::Errno) -> Error {
     }
 }
 
-/// A socket that sends to `to` and hears when nobody is there.
+/// A socket that sends to `to` and is told when nobody is there.
 pub fn connected(to: SocketAddr) -> Result<OwnedFd, Error> {
     let family = match to {
         SocketAddr::V4(_) => AddressFamily::INET,

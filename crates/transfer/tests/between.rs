@@ -394,7 +394,7 @@ fn an_end_asks_the_other_for_nothing() {
                 "{word:?}: {error}"
             );
         }
-        // A job is of two far ends that heard it from here; nobody can pass one on.
+        // A job is of two far ends that got it from here; nobody can pass one on.
         let (_, heard) = lied_to(sends, vec![Message::Cancel]);
         let Some(Message::Job(job)) = heard
             .into_iter()

@@ -1,4 +1,4 @@
-//! A far end whose site has a say: it refuses a job, ends a copy on its way, and hears what has moved.
+//! A far end whose site has a say: it refuses a job, ends a copy on its way, and is told what has moved.
 
 use std::fs;
 use std::os::unix::net::UnixStream;

@@ -2,7 +2,7 @@
 //!
 //! Both directions run at once, so only what a peer could know is held against it: near greets,
 //! far greets, near sends the job; then the receiver accepts, files are offered and answered in
-//! order, a near receiver steers and hears what came of it, and each end finishes or fails once.
+//! order, a near receiver steers and is told what came of it, and each end finishes or fails once.
 //!
 //! Each exchange that has a state of its own is a module: `ports` and `patterns` before the job, then `names`,
 //! `files`, `streams` and `removing`. `job` says what a job may ask.

@@ -33,7 +33,7 @@ class Tried(NamedTuple):
     """The range that was asked for or configured; None: the far host chose."""
     open: list[int]
     closed: dict[int, str]
-    """What was heard of the ports that did not answer."""
+    """What is known of the ports that did not answer."""
     through_ssh: bool | None = None
     """Whether sshd there carries data instead; None: not tried."""
     from_there: bool | None = None

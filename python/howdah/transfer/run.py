@@ -227,7 +227,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
 
 
 def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, handed: Plan | None) -> Underway:
-    """Hears the far end's hello; makes the plan, unless this is a later session, which has it."""
+    """Waits for the far end's hello; makes the plan, unless this is a later session, which has it."""
     request, kind = run.request, run.service
     data_address = ends.data_address
     recollection = None

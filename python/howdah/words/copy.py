@@ -147,7 +147,7 @@ def _plan_in_use(record: Record, compared: str | None) -> list[str]:
 
 
 def _changes(record: Record) -> list[str]:
-    """The changes of a copy: what one that listened heard, and of its changes only those refused."""
+    """The changes of a copy: what one that listened recognised, and of its changes only those refused."""
     outcome, plan, listened = record.outcome, record.plan, record.listened
     if outcome is None:
         return []

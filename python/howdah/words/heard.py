@@ -1,4 +1,4 @@
-"""A few lines on what a transfer heard of others, what it chose and what that gave."""
+"""A few lines on the competing traffic that a transfer recognised, what it chose and what that gave."""
 
 from howdah._native import format_duration, format_rate
 from howdah.text import count
@@ -9,7 +9,7 @@ _BY = {"icmp": "ICMP echo", "tcp_info": "its own streams"}
 
 
 def in_words(listened: Listened, plan: Plan) -> list[str]:
-    """Each change with what it gave, and who else was heard; nothing of a transfer too short to listen."""
+    """Each change with what it gave, and the competing traffic; nothing of a transfer too short to listen."""
     if listened.ended and not (listened.sent or listened.heard):
         return [f"Measured no competing traffic: {listened.ended}; kept to the plan"]
     if listened.by is None:

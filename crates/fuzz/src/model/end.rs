@@ -1,4 +1,4 @@
-//! One end's control channel: its frames, and what it may say and hear.
+//! One end's control channel: its frames, and what it may send and receive.
 
 use howdah_wire::{Conversation, FrameReader, Message, Side, encode, preamble};
 

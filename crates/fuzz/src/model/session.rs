@@ -378,7 +378,7 @@ impl Session {
         self.finish()
     }
 
-    /// Whether each end has heard the last word of the other one.
+    /// Whether each end has received the last message of the other one.
     pub fn over(&self) -> bool {
         self.finished == [true; 2] && self.near.over()
     }

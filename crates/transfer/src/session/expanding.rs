@@ -1,4 +1,4 @@
-//! Patterns among the sources of a copy, which the far end that has the files expands before it hears of the job.
+//! Patterns among the sources of a copy, which the far end that has the files expands before it gets the job.
 
 use std::time::{Duration, Instant};
 

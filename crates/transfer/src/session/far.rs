@@ -45,7 +45,7 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
 }
 
 /// The far end of one transfer, with all that it takes from this host beside the files to move. So a process
-/// can be confined between [`Self::prepare`] and [`Self::serve`], before anything is heard.
+/// can be confined between [`Self::prepare`] and [`Self::serve`], before anything is received.
 pub struct FarEnd {
     identity: Identity,
     bound: Bound,
@@ -58,7 +58,7 @@ impl FarEnd {
     /// Reserves a port that the site allows, and finds out what this host can.
     ///
     /// # Errors
-    /// What this host lacks. No near end has heard of it.
+    /// What this host lacks. No near end knows it yet.
     pub fn prepare(site: Site) -> Result<Self, TransferError> {
         // Of a process that is not dumpable only root starts the record of the peak afresh.
         let _ = MemoryMark::now();
@@ -77,7 +77,7 @@ impl FarEnd {
         let mut channel = Channel::open(Side::Far, read, write, Some(signals), events.clone())
             .map_err(|error| TransferError::Here(format!("control channel: {error}")))?;
         let outcome = self.answer(&channel, events, &inbox, reach);
-        // Of a near end that could not be heard it closes the connection, which is what was lost.
+        // It closes the connection of a near end that could not be read: the connection is what was lost.
         if let Err(error) = &outcome
             && !matches!(error, TransferError::Cancelled | TransferError::Silent(_))
         {

@@ -40,7 +40,7 @@ pub struct Inbox<'a> {
 }
 
 impl<'a> Inbox<'a> {
-    /// An inbox over the events of the `side` end; `path` hears of each message.
+    /// An inbox over the events of the `side` end; `path` is told each message.
     pub fn new(events: &'a Receiver<Event>, side: Side, path: &'a Reachability) -> Self {
         Self {
             events,

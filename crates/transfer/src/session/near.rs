@@ -181,7 +181,7 @@ impl Session {
         Ok(())
     }
 
-    /// Has all streams together send by a Limit, JSON, from now on, whatever plan and steerings say; both ends hear
+    /// Has all streams together send by a Limit, JSON, from now on, whatever plan and steerings say; both ends are told
     /// of a pause. Does not wait.
     ///
     /// # Errors

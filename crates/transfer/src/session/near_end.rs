@@ -49,7 +49,7 @@ pub struct Near {
     pub(super) pipe: Mutex<Option<OwnedFd>>,
 }
 
-/// What is open at this end before the far end hears of the job.
+/// What is open at this end before the far end gets the job.
 enum Here {
     Sources(Box<Sources>),
     Targets(Targets),

@@ -1,4 +1,4 @@
-//! Data ports that the far end is to try, before it hears of the job: one of another far end, or one of this host.
+//! Data ports that the far end is to try, before it gets the job: one of another far end, or one of this host.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;

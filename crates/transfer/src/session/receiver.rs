@@ -37,7 +37,7 @@ use crate::tree::target::Targets;
 
 /// Between two words on how much has arrived.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
-/// The same where a sender holds what it reads from a pipe until it has heard that it has arrived.
+/// The same where a sender holds what it reads from a pipe until it is told that it has arrived.
 const PIPE_PROGRESS_EVERY: Duration = Duration::from_millis(20);
 /// Between two looks at the sockets.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The sending end, near or far: scan, offer, send, sample, and hear that all has arrived.
+//! The sending end, near or far: scan, offer, send, sample, and be told that all has arrived.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -47,7 +47,7 @@ impl Ends {
         Self::try_start(job, plan, reach, || (), |_| ()).unwrap()
     }
 
-    /// Why a job is refused before the far end hears of it.
+    /// Why a job is refused before the far end gets it.
     pub fn refused(job: &Value) -> String {
         let started = Self::try_start(job, &json!({}), Reach::default(), || (), |_| ());
         started.err().expect("it is refused").to_string()

@@ -38,7 +38,7 @@ fn judge(data: &[u8]) -> Result<(), (Message, ProtocolError)> {
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
-    // Side, then for each message: 1 to hear it or 0 to say it, its kind, its choices.
+    // Side, then for each message: 1 to receive it or 0 to send it, its kind, its choices.
     let hello = |kind| vec![1, kind, 1, b'0', 0];
     let begin = |heard, direction| vec![heard, 2, direction, 1, b's', 1, 1, b'd', 0, 0, 0, 0];
     let end = |streams| vec![0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, streams, 0, 0, 9, 0, 1];
