@@ -11,9 +11,10 @@ Run = dict[str, Any]
 
 
 def kept(name: str) -> list[Run]:
-    """The runs of ``results/NAME.json``, if they are of this commit."""
-    found = record(name)
-    return list(found["runs"]) if found.get("commit") == report.commit() else []
+    """The runs of ``results/NAME.json``, or of a bench that was stopped, if they are of this commit."""
+    now = report.commit()
+    found = (record(name), record(_unfinished(name)))
+    return next((list(each["runs"]) for each in found if each.get("commit") == now), [])
 
 
 def record(name: str) -> dict[str, Any]:
@@ -50,11 +51,21 @@ def gather(
     """All runs, those measured now in the place of kept ones with the same ``key``.
 
     Each is told by its ``line`` and, if ``keep``, written at once: whatever stops the bench costs one.
+    Another commit's record stays until the last run.
     """
     runs = kept(name) if keep else []
+    own = record(name).get("commit") in (None, report.commit())
+    at = name if own else _unfinished(name)
     for run in measured:
         print(line(run), file=sys.stderr)
         runs = [each for each in runs if key(each, names) != key(run, names)] + [run]
         if keep:
-            report.write(name, rows(runs), runs)
+            report.write(at, rows(runs), runs)
+    if keep and not own:
+        report.write(name, rows(runs), runs)
+        (report.RESULTS / f"{at}.json").unlink(missing_ok=True)
     return runs
+
+
+def _unfinished(name: str) -> str:
+    return f"{name}.unfinished"

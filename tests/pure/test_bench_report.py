@@ -49,6 +49,14 @@ def test_a_part_takes_the_place_of_its_last_run_and_what_was_measured_before_a_f
     assert json.loads((tmp_path / "x.json").read_text())["rows"][0]["value"] == 7
     monkeypatch.setattr(report, "commit", lambda: "later")
     assert parts.kept("x") == []
+    before = (tmp_path / "x.json").read_text()
+    with pytest.raises(ValueError, match="stopped"):
+        gather(one, {"part": 2, "took": -1})
+    assert (tmp_path / "x.json").read_text() == before, "until the bench is whole"
+    assert parts.kept("x") == [one]
+    assert gather(two) == [one, two]
+    assert parts.kept("x") == [one, two]
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
 def test_a_part_never_takes_the_place_of_another_commits_record(
