@@ -30,11 +30,11 @@ RATES_BPS, RTTS_S, QUEUES = (100e6, 2.5e9), (0.02, 0.25), (0.2, 3.0)
 """Queues are in bandwidth × delay. Rates and queues are drawn by their logarithm."""
 BESIDE = {"nobody": None, "1 cubic": "cubic", "1 bbr": "bbr"}
 FILLED_S, LISTEN_S = 6.0, 9.0
-"""How long others have sent before, and how long probes go on."""
+"""The seconds for which others have sent before, and those for which probes go on."""
 ANSWERS = (10, 30)
 """The probes of a window: a new login over a short path, and over a long one."""
 FALSE, FOUND = 0.01, 0.95
-"""Of the windows, those that may, and those that must tell of competing traffic, with the most answers."""
+"""The most of the windows beside nobody, and the least of the others, that tell of competing traffic."""
 
 
 def drawn(number: int) -> LinkSpec:
@@ -55,13 +55,11 @@ def sending(wan: Lab, control: str | None) -> Iterator[None]:
     with contextlib.ExitStack() as ends:
         if control is not None:
             for_s = str(math.ceil(FILLED_S + LISTEN_S + 5))
-            server = wan.popen("far", ["iperf3", "-s", "-1"], stdout=subprocess.DEVNULL)
-            ends.callback(server.wait)
+            server = ends.enter_context(wan.popen("far", ["iperf3", "-s", "-1"], stdout=subprocess.DEVNULL))
             ends.callback(server.kill)
             time.sleep(0.5)
             argv = ["iperf3", "-c", wan.far_address, "-t", for_s, "-C", control]
-            client = wan.popen("near", argv, stdout=subprocess.DEVNULL)
-            ends.callback(client.wait)
+            client = ends.enter_context(wan.popen("near", argv, stdout=subprocess.DEVNULL))
             ends.callback(client.kill)
         time.sleep(FILLED_S)
         yield

@@ -141,5 +141,5 @@ def _quantile(ordered: Sequence[float], part: float) -> float:
 
 
 def _middle_half(ordered: Sequence[float]) -> float:
-    """How far the middle half of them spreads."""
+    """The spread of the middle half of them."""
     return _quantile(ordered, 0.75) - _quantile(ordered, 0.25)
