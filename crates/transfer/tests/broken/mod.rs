@@ -27,6 +27,24 @@ enum Cut {
     Damaged,
 }
 
+/// What may still go over a connection, in both directions together.
+struct Left {
+    bytes: u64,
+    cut: bool,
+}
+
+impl Left {
+    /// How many of `count` bytes may go, and whether that cuts the connection. One connection has one cut, although
+    /// the other direction may have bytes on their way too.
+    fn take(&mut self, count: u64) -> (u64, bool) {
+        let may = count.min(self.bytes);
+        self.bytes -= may;
+        let cuts = may < count && !self.cut;
+        self.cut |= cuts;
+        (may, cuts)
+    }
+}
+
 /// Forwards connections, and cuts the first ones.
 struct Proxy {
     over: AtomicBool,
@@ -71,7 +89,10 @@ impl Proxy {
         let length = self.lengths.lock().unwrap().pop();
         let mut open = self.open.lock().unwrap();
         open.extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
-        let left = Arc::new(Mutex::new(length.unwrap_or(u64::MAX)));
+        let left = Arc::new(Mutex::new(Left {
+            bytes: length.unwrap_or(u64::MAX),
+            cut: false,
+        }));
         for (from, to) in [(&near, &far), (&far, &near)] {
             let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
             let (proxy, left) = (Arc::clone(self), Arc::clone(&left));
@@ -79,21 +100,16 @@ impl Proxy {
         }
     }
 
-    fn pump(&self, mut from: TcpStream, mut to: TcpStream, left: &Mutex<u64>) {
+    fn pump(&self, mut from: TcpStream, mut to: TcpStream, left: &Mutex<Left>) {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            let may = {
-                let mut left = left.lock().unwrap();
-                let may = (count as u64).min(*left);
-                *left -= may;
-                may
-            };
+            let (may, cuts) = left.lock().unwrap().take(count as u64);
+            let first = cuts && self.cut.fetch_add(1, Ordering::Relaxed) == 0;
             let mut goes_on = count;
             if may < count as u64 {
-                let before = self.cut.fetch_add(1, Ordering::Relaxed);
                 if self.how == Cut::Damaged {
-                    buffer[may as usize] ^= u8::from(before == 0);
-                    *left.lock().unwrap() = u64::MAX;
+                    buffer[may as usize] ^= u8::from(first);
+                    left.lock().unwrap().bytes = u64::MAX;
                 } else {
                     goes_on = may as usize;
                 }
