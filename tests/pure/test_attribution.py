@@ -214,3 +214,20 @@ def test_bursts_of_a_slow_end_are_not_the_paths() -> None:
     busy = found(bursts, WAITS, samples=[sample(t_s, 600, ssthresh=500, limited="cwnd") for t_s in times_s])
     assert share(idle, Cause.SOURCE_DISK) > share(busy, Cause.SOURCE_DISK) + 0.1
     assert share(idle, Cause.PATH) < share(busy, Cause.PATH) - 0.1
+
+
+def test_a_stream_that_goes_on_alone_tells_what_the_copy_took() -> None:
+    """Four streams get the bytes of a file in a second each, and one of them flushes it for nine more."""
+    short = spent(socket=0.9, digest=0.1)
+    ends = [
+        (spent(socket=9.9, digest=0.1), spent(socket=0.9, digest=0.1, flush=9.0)),
+        *[(short, short)] * 3,
+    ]
+    one = outcome(*ends[0]).streams[0]
+    streams = [msgspec.structs.replace(one, sender=sends, receiver=receives) for sends, receives in ends]
+    made = of_outcome(outcome(*ends[0], streams=streams), Asked())
+    assert made is not None
+    alone = found(*ends[0])
+    assert share(made, Cause.RECEIVER_DISK) == pytest.approx(9.0 / made.total_s, abs=0.01)
+    for cause in Cause:
+        assert share(made, cause) == pytest.approx(share(alone, cause), abs=0.01)

@@ -91,9 +91,9 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     start_s = asked.connect_s + outcome.setup_s
     end_s = max(0.0, outcome.elapsed_s - outcome.setup_s - moving_s)
     flush_s = min(outcome.finishing_s, end_s)
-    sender = thread(summed(senders), encrypted=outcome.encrypted)
+    sender = thread(summed(_as_long(senders)), encrypted=outcome.encrypted)
     receivers = [stream.receiver for stream in outcome.streams if stream.receiver is not None]
-    receiver = thread(summed(receivers), encrypted=outcome.encrypted)
+    receiver = thread(summed(_as_long(receivers)), encrypted=outcome.encrypted)
     mean_bytes = outcome.bytes / max(1, outcome.files)
     small = outcome.files > len(senders) and mean_bytes < SMALL_FILE_BYTES
     moved = Moved(
@@ -337,6 +337,33 @@ def _until_arrived(stream: StreamOutcome) -> Spent:
     waited_s = max(0.0, _moved_s(spent) - _moved_s(stream.receiver))
     socket_s = max(0.0, spent.wall_s.get("socket", 0.0) - waited_s)
     return msgspec.structs.replace(spent, wall_s={**spent.wall_s, "socket": socket_s})
+
+
+def _as_long(threads: list[Spent]) -> list[Spent]:
+    """The threads as if none had ended before the last one.
+
+    A copy takes as long as its last stream. Where one thread ended before, what the last one did longer than that
+    thread fills the time between.
+    """
+    last = max(threads, key=_moved_s, default=None)
+    return [] if last is None else [_filled_by(last, one) for one in threads]
+
+
+def _filled_by(last: Spent, one: Spent) -> Spent:
+    longer = {
+        doing: max(0.0, time_s - one.wall_s.get(doing, 0.0))
+        for doing, time_s in last.wall_s.items()
+        if doing != "start"
+    }
+    missing_s = _moved_s(last) - _moved_s(one)
+    part = _within(missing_s, sum(longer.values()))
+    wall_s, cpu_s = dict(one.wall_s), dict(one.cpu_s)
+    for doing, time_s in longer.items():
+        wall_s[doing] = wall_s.get(doing, 0.0) + part * time_s
+        ran = _within(last.cpu_s.get(doing, 0.0), last.wall_s[doing])
+        cpu_s[doing] = cpu_s.get(doing, 0.0) + ran * part * time_s
+    late_s = last.delayed_s * _within(missing_s, _moved_s(last))
+    return msgspec.structs.replace(one, wall_s=wall_s, cpu_s=cpu_s, delayed_s=one.delayed_s + late_s)
 
 
 def _moved_s(spent: Spent) -> float:
