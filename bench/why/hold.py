@@ -97,7 +97,8 @@ class Processor:
     def __init__(self, share: float) -> None:
         self._group = f"howdah-why-{os.getpid()}"
         self.share = share
-        self._since_s: float | None = None
+        self._pid: int | None = None
+        self._since_s = self._there_s = self._ran_s = 0.0
 
     def __enter__(self) -> "Processor":
         for above in (_PROCESSORS, _ACCOUNTS):
@@ -118,32 +119,40 @@ class Processor:
 
     def take(self, pid: int) -> None:
         """Puts a process there."""
-        self._since_s = time.monotonic()
+        self._pid, self._since_s = pid, time.monotonic()
         for above in (_PROCESSORS, _ACCOUNTS):
             (above / self._group / "cgroup.procs").write_text(f"{pid}\n")
 
     def held_s(self) -> float:
-        """How long it held its process back: for what that ran, and no longer than it was there."""
-        if self._since_s is None:
-            raise HowdahError("no process of a copy was found to be limited")
-        there_s = time.monotonic() - self._since_s
-        return min(there_s, self._ran_s() / self.share)
+        """How long it held a copy back: for what its process ran, and no longer than it was there with streams.
 
-    def _ran_s(self) -> float:
-        return int((_ACCOUNTS / self._group / "cpuacct.usage").read_text()) / 1e9
+        What the process does when its streams are gone, it does behind the copy, whose record does not count it.
+        """
+        if self._pid is None:
+            raise HowdahError("no process of a copy was found to be limited")
+        return min(self._there_s, self._ran_s / self.share)
+
+    def _account(self) -> None:
+        """Notes how long the process was there until now, and what it ran."""
+        self._there_s = time.monotonic() - self._since_s
+        self._ran_s = int((_ACCOUNTS / self._group / "cpuacct.usage").read_text()) / 1e9
 
     @contextlib.contextmanager
     def taking(self, end: bytes, inner_pid: Callable[[], int | None]) -> Iterator[None]:
-        """Takes the end of a copy, ``cp`` or ``serve``, as soon as it has data streams."""
+        """Takes the end of a copy, ``cp`` or ``serve``, as soon as it has data streams, until it has none."""
         stop = threading.Event()
 
         def watch() -> None:
-            while not stop.is_set():
+            while not stop.wait(_POLL_S):
                 pid = inner_pid()
+                if self._pid is not None:
+                    if not _has_streams(Path(f"/proc/{self._pid}")):
+                        return
+                    self._account()
+                    continue
                 for each in _streaming(end, str(Path(f"/proc/{pid}/ns/pid").readlink())) if pid else ():
                     self.take(each)
-                    return
-                stop.wait(_POLL_S)
+                    break
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -164,11 +173,19 @@ def _streaming(end: bytes, space: str) -> Iterator[int]:
                 continue
             if end not in (process / "cmdline").read_bytes().split(b"\0"):
                 continue
-            names = [(task / "comm").read_text() for task in (process / "task").iterdir()]
         except OSError:
             continue
-        if any(name.startswith("howdah-stream") for name in names):
+        if _has_streams(process):
             yield int(process.name)
+
+
+def _has_streams(process: Path) -> bool:
+    """Whether a process, by its folder in /proc, has threads of data streams."""
+    try:
+        names = [(task / "comm").read_text() for task in (process / "task").iterdir()]
+    except OSError:
+        return False
+    return any(name.startswith("howdah-stream") for name in names)
 
 
 @contextlib.contextmanager
