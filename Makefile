@@ -47,7 +47,7 @@ lint-python:
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-blocked bench-first bench-second bench-why bench-before
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-small bench-blocked bench-first bench-second bench-why bench-before
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -83,6 +83,9 @@ bench-blocked: build ## copies through firewalls, a jump host and ssh beside scp
 bench-million: build ## a million files beside rsync: memory, nothing to do, --delete, some 40 minutes (ARGS="--files 20000")
 	@scripts/system.sh --tests
 	$(RUN) -m bench.million $(ARGS)
+bench-small: build ## a million files of 1 KB over 10 Gb/s and 100 ms beside other file tools, some 20 minutes (ARGS="--files 20000 --rounds 1")
+	@scripts/system.sh --peers
+	$(RUN) -m bench.small $(ARGS)
 bench-why: build ## bottlenecks made on purpose, and whether copies name them, some 30 minutes (ARGS="--only loss")
 	@scripts/system.sh --tests
 	$(RUN) -m bench.why $(ARGS)

@@ -45,6 +45,7 @@ class Turn:
     rtt_ms: float
     purpose: Purpose
     part: float = 1.0
+    timeout_s: float = TIMEOUT_S
 
 
 def copy(tool: Tool, stage: Stage, work: Work, turn: Turn) -> Run:
@@ -54,7 +55,8 @@ def copy(tool: Tool, stage: Stage, work: Work, turn: Turn) -> Run:
     far.chmod(0o777)
     destination = far / str(time.monotonic_ns())
     try:
-        wall_s, output, error = _timed(stage, tool.command(stage, work.source, destination))
+        command = tool.command(stage, work.source, destination)
+        wall_s, output, error = _timed(stage, command, turn.timeout_s)
         error = error or _difference(work.source, destination)
     finally:
         _remove(destination)
@@ -62,7 +64,9 @@ def copy(tool: Tool, stage: Stage, work: Work, turn: Turn) -> Run:
         tool=tool.name,
         encrypted=tool.encrypted,
         work=work.kind,
-        **dataclasses.asdict(turn),
+        rtt_ms=turn.rtt_ms,
+        purpose=turn.purpose,
+        part=turn.part,
         files=work.files,
         bytes=work.bytes,
         wall_s=wall_s,
@@ -75,14 +79,16 @@ def copy(tool: Tool, stage: Stage, work: Work, turn: Turn) -> Run:
 def ceiling(stage: Stage, size_bytes: int, plan: dict[str, Any], turn: Turn) -> Run:
     """iperf3 with the streams and congestion control that howdah's ``plan`` chose."""
     command = iperf3.command(stage, size_bytes, plan["streams"], plan.get("congestion_control"))
-    wall_s, output, error = _timed(stage, command)
+    wall_s, output, error = _timed(stage, command, turn.timeout_s)
     facts = {} if error else iperf3.facts(output)
     sent = facts.get("sent_bytes", 0)
     return Run(
         tool=iperf3.NAME,
         encrypted=False,
         work="file",
-        **dataclasses.asdict(turn),
+        rtt_ms=turn.rtt_ms,
+        purpose=turn.purpose,
+        part=turn.part,
         files=0,
         bytes=sent,
         wall_s=wall_s,
@@ -92,7 +98,7 @@ def ceiling(stage: Stage, size_bytes: int, plan: dict[str, Any], turn: Turn) -> 
     )
 
 
-def _timed(stage: Stage, command: Command) -> tuple[float, bytes, str | None]:
+def _timed(stage: Stage, command: Command, timeout_s: float) -> tuple[float, bytes, str | None]:
     """Seconds, standard output, and what went wrong."""
     start = time.monotonic()
     try:
@@ -102,10 +108,10 @@ def _timed(stage: Stage, command: Command) -> tuple[float, bytes, str | None]:
             env=command.env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=TIMEOUT_S,
+            timeout=timeout_s,
         )
     except subprocess.TimeoutExpired:
-        return time.monotonic() - start, b"", f"not done after {TIMEOUT_S:g} s"
+        return time.monotonic() - start, b"", f"not done after {timeout_s:g} s"
     wall_s = time.monotonic() - start
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()

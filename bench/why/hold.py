@@ -124,9 +124,9 @@ class Processor:
             (above / self._group / "cgroup.procs").write_text(f"{pid}\n")
 
     def held_s(self) -> float:
-        """How long it held a copy back: for what its process ran, and no longer than it was there with streams.
+        """How long it held a copy back: for what its process ran, and no longer than there were streams.
 
-        What the process does when its streams are gone, it does behind the copy, whose record does not count it.
+        What the process does afterwards is behind the copy, and the copy's record does not count it.
         """
         if self._pid is None:
             raise HowdahError("no process of a copy was found to be limited")
