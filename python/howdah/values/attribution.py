@@ -342,8 +342,8 @@ def _until_arrived(stream: StreamOutcome) -> Spent:
 def _as_long(threads: list[Spent]) -> list[Spent]:
     """The threads as if none had ended before the last one.
 
-    A copy takes as long as its last stream. Where one thread ended before, what the last one did longer than that
-    thread fills the time between.
+    A copy takes as long as its last stream. Where one thread ended before, what the last one did longer than
+    that thread fills the time between.
     """
     last = max(threads, key=_moved_s, default=None)
     return [] if last is None else [_filled_by(last, one) for one in threads]
