@@ -134,8 +134,11 @@ fn a_jump_begins_with_nothing_in_flight() {
 
 fn a_jump_that_overflows_the_path_retreats_and_voids_the_memory() {
     let (own, path) = loaded('r', Path::shallow(RATE_BPS / 8, RTT_NS, 30_000));
-    own.store.remember(&to(TO), &saved()).unwrap();
-    let (near, resumed) = sent(&own, &path, 1_500_000);
+    let attempt = || {
+        own.store.remember(&to(TO), &saved()).unwrap();
+        sent(&own, &path, 1_500_000)
+    };
+    let (near, resumed) = unless_paused(attempt, |(_, jump)| slice::from_ref(jump));
     assert_eq!(
         (resumed.phase, resumed.why),
         ("normal", Some("retreated")),
@@ -145,7 +148,7 @@ fn a_jump_that_overflows_the_path_retreats_and_voids_the_memory() {
     assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
     assert_eq!(only(&own).retreats, 1);
 
-    let (_, second) = sent(&own, &path, 100_000);
+    let second = unless_paused(|| sent(&own, &path, 100_000).1, slice::from_ref);
     assert_eq!(
         (second.why, second.jumped_bytes),
         (Some("void"), 0),
@@ -287,14 +290,23 @@ fn every_callback_of_resume_runs() {
         delay_ns: Some(LONG_NS / 2 + 1_300_000_000),
         ..Change::default()
     };
-    let path = Path::of(RATE_BPS, LONG_NS, 0.0, vec![jump]);
-    let (mut near, mut far) = path.connection_to(&listener(&path, 4), trial.name());
-    send(&mut near, &mut far, 400_000);
-    send(&mut near, &mut far, 100_000);
-    assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
-    for (callback, id) in trial.callbacks().unwrap() {
-        assert!(runs(id) > 0, "{callback}");
+    let not_run = || -> Vec<String> {
+        let callbacks = trial.callbacks().unwrap().into_iter();
+        let idle = callbacks.filter(|(_, id)| runs(*id) == 0);
+        idle.map(|(callback, _)| callback.to_string()).collect()
+    };
+    // The path grows on time, also where the machine pauses and the connection is not as far as that; then once more.
+    for _ in 0..3 {
+        let path = Path::of(RATE_BPS, LONG_NS, 0.0, vec![jump]);
+        let (mut near, mut far) = path.connection_to(&listener(&path, 4), trial.name());
+        send(&mut near, &mut far, 400_000);
+        send(&mut near, &mut far, 100_000);
+        assert_eq!(tcp_congestion(&near).unwrap(), "cubic");
+        if not_run().is_empty() {
+            break;
+        }
     }
+    assert_eq!(not_run(), Vec::<String>::new());
 }
 
 fn a_memory_is_set_found_and_forgotten_or_refused() {
