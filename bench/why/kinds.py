@@ -3,7 +3,7 @@
 import dataclasses
 import random
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from howdah import lab
 from howdah.values.bottleneck import Cause
@@ -52,13 +52,23 @@ class Case:
         return self.kind in KEPT
 
 
+class Draw(random.Random):
+    """Draws the case of one kind that a seed has."""
+
+    def __init__(self, kind: str, number: int) -> None:
+        super().__init__(f"{kind} {number}")
+        self._kind, self._number = kind, number
+        self.pushes = number % 2 == 0
+
+    def case(self, *causes: Cause, **fields: Any) -> Case:  # noqa: ANN401, any field of a case
+        """The case with these fields; unless they say otherwise, every second one is a pull."""
+        about: dict[str, Any] = {"kind": self._kind, "seed": self._number, "push": self.pushes}
+        return Case(causes=causes, **about | fields)
+
+
 def cases(seeds: int) -> list[Case]:
     """All cases: every kind by so many seeds, the kinds in turns."""
-    return [make(kind, seed) for seed in range(seeds) for kind, make in KINDS.items()]
-
-
-def _draw(kind: str, seed: int) -> random.Random:
-    return random.Random(f"{kind} {seed}")  # noqa: S311, no secret
+    return [make(Draw(kind, seed)) for seed in range(seeds) for kind, make in KINDS.items()]
 
 
 def _beyond_the_wire_s(size_bytes: int, bps: int) -> float:
@@ -70,20 +80,16 @@ def _fast(rtt_ms: float) -> LinkSpec:
     return lab.symmetric(_FAST_BPS, round(rtt_ms * 1e6))
 
 
-def _streams(draw: random.Random) -> tuple[str, ...]:
+def _streams(draw: Draw) -> tuple[str, ...]:
     return ("--streams", str(draw.choice((1, 2, 4))))
 
 
-def source_disk(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def source_disk(draw: Draw) -> Case:
     bps, size = draw.randrange(100, 200) * 1_000_000, draw.randrange(60, 100) * MIB
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.SOURCE_DISK,),
+    return draw.case(
+        Cause.SOURCE_DISK,
         link=_fast(draw.uniform(1, 40)),
         size_bytes=size,
-        push=seed % 2 == 0,
         options=_streams(draw),
         disk_bps=bps,
         disk="source",
@@ -91,16 +97,12 @@ def source_disk(kind: str, seed: int) -> Case:
     )
 
 
-def target_disk(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def target_disk(draw: Draw) -> Case:
     bps, size = draw.randrange(300, 450) * 1_000_000, draw.randrange(310, 380) * MIB
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.RECEIVER_DISK,),
+    return draw.case(
+        Cause.RECEIVER_DISK,
         link=_fast(draw.uniform(1, 40)),
         size_bytes=size,
-        push=seed % 2 == 0,
         options=_streams(draw),
         disk_bps=bps,
         disk="target",
@@ -108,16 +110,12 @@ def target_disk(kind: str, seed: int) -> Case:
     )
 
 
-def flush(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def flush(draw: Draw) -> Case:
     bps, size = draw.randrange(100, 250) * 1_000_000, draw.randrange(80, 130) * MIB
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.RECEIVER_DISK,),
+    return draw.case(
+        Cause.RECEIVER_DISK,
         link=_fast(draw.uniform(1, 20)),
         size_bytes=size,
-        push=seed % 2 == 0,
         options=_streams(draw),
         disk_bps=bps,
         disk="target",
@@ -125,29 +123,24 @@ def flush(kind: str, seed: int) -> Case:
     )
 
 
-def source_processor(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.SOURCE_CPU,),
+def source_processor(draw: Draw) -> Case:
+    return draw.case(
+        Cause.SOURCE_CPU,
         link=_fast(draw.uniform(1, 20)),
         size_bytes=draw.randrange(300, 400) * MIB,
-        push=seed % 2 == 0,
         options=("--plaintext", *_streams(draw)),
         processor=draw.uniform(0.05, 0.08),
-        limited="near" if seed % 2 == 0 else "far",
+        limited="near" if draw.pushes else "far",
     )
 
 
-def sealing(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.SEALING, Cause.SOURCE_CPU),
+def sealing(draw: Draw) -> Case:
+    return draw.case(
+        Cause.SEALING,
+        Cause.SOURCE_CPU,
         link=_fast(draw.uniform(1, 20)),
         size_bytes=draw.randrange(300, 400) * MIB,
+        push=True,
         memory=True,
         options=_streams(draw),
         processor=draw.uniform(0.02, 0.035),
@@ -155,145 +148,111 @@ def sealing(kind: str, seed: int) -> Case:
     )
 
 
-def receiver_processor(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.RECEIVER_CPU,),
+def receiver_processor(draw: Draw) -> Case:
+    return draw.case(
+        Cause.RECEIVER_CPU,
         link=_fast(draw.uniform(1, 20)),
         size_bytes=draw.randrange(300, 400) * MIB,
-        push=seed % 2 == 0,
         options=_streams(draw),
         processor=draw.uniform(0.05, 0.08),
-        limited="far" if seed % 2 == 0 else "near",
+        limited="far" if draw.pushes else "near",
     )
 
 
-def buffers(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def buffers(draw: Draw) -> Case:
     link = _fast(draw.uniform(60, 120))
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.WINDOW,),
+    return draw.case(
+        Cause.WINDOW,
         link=link,
         size_bytes=draw.randrange(80, 120) * MIB,
-        push=seed % 2 == 0,
         options=("--streams", "2", "--buffer", f"{draw.randrange(200, 400)}000B"),
         control=link,
         control_options=("--streams", "2"),
     )
 
 
-def limit(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def limit(draw: Draw) -> Case:
     bps, size = draw.randrange(100, 300) * 1_000_000, draw.randrange(80, 120) * MIB
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.PACING,),
+    return draw.case(
+        Cause.PACING,
         link=_fast(draw.uniform(1, 40)),
         size_bytes=size,
-        push=seed % 2 == 0,
         options=("--limit", f"{bps // 1_000_000}Mbit", *_streams(draw)),
         takes_s=size * 8 / bps,
     )
 
 
-def pacing(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def pacing(draw: Draw) -> Case:
     bps, size = draw.randrange(100, 300) * 1_000_000, draw.randrange(80, 120) * MIB
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.PACING,),
+    return draw.case(
+        Cause.PACING,
         link=_fast(draw.uniform(1, 40)),
         size_bytes=size,
-        push=seed % 2 == 0,
         pacing_bps=bps,
         takes_s=size * 8 / bps,
     )
 
 
-def loss(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def loss(draw: Draw) -> Case:
     rtt_ms = draw.uniform(20, 50)
     whole = _fast(rtt_ms)
     lossy = with_loss(whole, loss=draw.uniform(0.001, 0.004))
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.PATH,),
+    return draw.case(
+        Cause.PATH,
         link=lossy,
         size_bytes=draw.randrange(20, 30) * MIB,
-        push=seed % 2 == 0,
         options=("--streams", "2", "--cc", "cubic"),
         control=whole,
         control_options=("--streams", "2", "--cc", "cubic"),
     )
 
 
-def neighbour(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def neighbour(draw: Draw) -> Case:
     rtt_ms = draw.uniform(10, 30)
     narrow = lab.symmetric(draw.randrange(100, 200) * 1_000_000, round(rtt_ms * 1e6))
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.PATH,),
+    return draw.case(
+        Cause.PATH,
         link=narrow,
         size_bytes=draw.randrange(40, 60) * MIB,
         options=("--streams", "1", "--cc", "cubic"),
+        push=True,
         neighbour=True,
         control=_fast(rtt_ms),
         control_options=("--streams", "1", "--cc", "cubic"),
     )
 
 
-def narrow(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def narrow(draw: Draw) -> Case:
     bps, size = draw.randrange(80, 200) * 1_000_000, draw.randrange(50, 70) * MIB
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.PATH,),
+    return draw.case(
+        Cause.PATH,
         link=lab.symmetric(bps, round(draw.uniform(5, 40) * 1e6)),
         size_bytes=size,
-        push=seed % 2 == 0,
         options=_streams(draw),
         # TCP's headers, those below it, and TLS's.
         takes_s=size * 8 / (bps * 1448 / 1538 * 0.998),
     )
 
 
-def small_files(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def small_files(draw: Draw) -> Case:
     link = _fast(draw.uniform(1, 20))
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.SMALL_FILES,),
+    return draw.case(
+        Cause.SMALL_FILES,
         link=link,
         size_bytes=1000,
         files=draw.randrange(30_000, 50_000),
-        push=seed % 2 == 0,
         control=link,
     )
 
 
-def start(kind: str, seed: int) -> Case:
-    draw = _draw(kind, seed)
+def start(draw: Draw) -> Case:
     rtt_s = draw.uniform(0.15, 0.3)
     bps, size = 1_000_000_000, draw.randrange(2, 9) * MIB
     # What the wire and one round trip take is no start.
-    return Case(
-        kind=kind,
-        seed=seed,
-        causes=(Cause.START,),
+    return draw.case(
+        Cause.START,
         link=lab.symmetric(bps, round(rtt_s * 1e9)),
         size_bytes=size,
-        push=seed % 2 == 0,
         takes_s=-(size * 8 / bps + 1.5 * rtt_s),
     )
 
@@ -307,7 +266,7 @@ def with_loss(link: LinkSpec, loss: float) -> LinkSpec:
     return LinkSpec(near_to_far=lossy(link.near_to_far), far_to_near=lossy(link.far_to_near))
 
 
-KINDS: dict[str, Callable[[str, int], Case]] = {
+KINDS: dict[str, Callable[[Draw], Case]] = {
     "a slow disk at the source": source_disk,
     "a slow disk at the target": target_disk,
     "a slow flush": flush,
