@@ -16,6 +16,9 @@ pub enum TransferError {
     /// A source, or something in it, that cannot be read; what else there is can.
     #[error("{0}")]
     Unreadable(String),
+    /// Something that has the name of what is copied, and stays; what else there is can be placed.
+    #[error("{0}")]
+    InTheWay(String),
     /// Something the far end reported.
     #[error("far end: {0}")]
     There(String),
