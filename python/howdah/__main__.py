@@ -4,11 +4,13 @@ The command line loads only what the command needs, hence the imports inside.
 """
 
 import gc
+import os
 import sys
 
 
 def main() -> None:
     """Runs the command in ``sys.argv`` and exits with its code."""
+    open_closed_streams()
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":
@@ -40,6 +42,19 @@ def main() -> None:
 
             code = guarded(_commanded)
     sys.exit(code)
+
+
+def open_closed_streams() -> None:
+    """Opens /dev/null for each standard stream that is closed, so that no other file gets its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is not None:
+            continue
+        null = os.open(os.devnull, os.O_RDWR)
+        if null != number:
+            os.dup2(null, number)
+            os.close(null)
+        os.set_inheritable(number, True)
+        setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _commanded() -> int:

@@ -119,6 +119,11 @@ RSYNC_AND_SCP = [
     ("-l 1000 -r src/ far:dst/", {"limit": "1000kbit"}),
     ("-rC src/ far:dst/", "-C: .*scp's -C would compress, and nothing is compressed"),
     ("-3 -r src/ far:dst/", {}),
+    ("-r --files-from list src/ far:dst/", "-r: folders that --files-from lists are copied without"),
+    ("-a --no-i-r --no-compress -y src/ far:dst/", {"keep": ["archive"]}),
+    ("-am src/ far:dst/", "-m: name the files with --files-from"),
+    ("-a --delay-updates src/ far:dst/", "--delay-updates: each file gets its name when it is whole"),
+    ("-B -r src/ far:dst/", "-B: .*for scp's -B write -e 'ssh -o BatchMode=yes'"),
 ]
 """The command lines that people use most, by what comes of them: values beside the names, or a refusal."""
 
