@@ -86,6 +86,8 @@ def route(arguments: list[str], *, memory: bool) -> Route:
             raise HowdahError(
                 f"both source and destination are on {host}; copy there: ssh {host} cp -a SRC… DST"
             )
+    elif arguments == [PIPE, PIPE]:
+        raise HowdahError("- and - are both pipes of this host; write HOST:PATH in place of one of them")
     elif hosts == {None}:
         raise HowdahError("both source and destination are on this host; use: cp -a")
     else:
