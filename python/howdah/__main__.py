@@ -4,13 +4,14 @@ The command line loads only what the command needs, hence the imports inside.
 """
 
 import gc
+import io
 import os
 import sys
 
 
 def main() -> None:
     """Runs the command in ``sys.argv`` and exits with its code."""
-    open_closed_streams()
+    ready_streams()
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":
@@ -44,8 +45,12 @@ def main() -> None:
     sys.exit(code)
 
 
-def open_closed_streams() -> None:
-    """Opens /dev/null for each standard stream that is closed, so that no other file gets its number."""
+def ready_streams() -> None:
+    """Has the standard streams there, and able to write whatever is said.
+
+    A stream that is closed becomes /dev/null, so that no other file gets its number. What the encoding of a
+    terminal lacks is written with a backslash.
+    """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is not None:
             continue
@@ -55,6 +60,8 @@ def open_closed_streams() -> None:
             os.close(null)
         os.set_inheritable(number, True)
         setattr(sys, name, os.fdopen(number, mode, closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _commanded() -> int:

@@ -288,10 +288,11 @@ def test_the_version_names_the_commit_where_it_is_known(
     assert capsys.readouterr().out == f"howdah {__version__} (0123abc-dirty)\n"
 
 
-def redirected(words: str) -> subprocess.CompletedProcess[str]:
+def redirected(words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """What a shell makes of Python with these words behind it."""
     return subprocess.run(
         ["/bin/sh", "-c", f"{sys.executable} {words}"],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -303,8 +304,8 @@ def redirected(words: str) -> subprocess.CompletedProcess[str]:
 def test_closed_standard_streams_are_the_null_device(closed: str) -> None:
     code = (
         "import os, sys\n"
-        "from howdah.__main__ import open_closed_streams\n"
-        "open_closed_streams()\n"
+        "from howdah.__main__ import ready_streams\n"
+        "ready_streams()\n"
         "file = open(os.devnull)\n"
         "print(sys.stderr.isatty(), file=sys.stderr)\n"
         "missing = None in (sys.stdin, sys.stdout, sys.stderr)\n"
@@ -319,3 +320,10 @@ def test_a_full_disk_behind_standard_output_is_an_error_in_words() -> None:
     done = redirected("-m howdah help rsync > /dev/full")
     assert done.stderr == "howdah: cannot write its output: No space left on device\n"
     assert done.returncode == 1
+
+
+def test_what_a_terminal_cannot_write_is_written_with_a_backslash() -> None:
+    done = redirected("-m howdah --help", PYTHONIOENCODING="latin-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    code = "from howdah.__main__ import ready_streams; ready_streams(); print('10 €')"
+    assert redirected(f"-c {shlex.quote(code)}", PYTHONIOENCODING="latin-1").stdout == "10 \\u20ac\n"
