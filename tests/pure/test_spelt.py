@@ -281,6 +281,13 @@ def test_a_login_is_kept_where_its_socket_names_all_that_was_said(
         assert login.config["port"] == "2222"
 
 
+@pytest.mark.parametrize("host", ["", "me@", "-oProxyCommand=x", "a b"])
+def test_what_is_no_host_never_comes_to_ssh(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_SSH", "/bin/false")
+    with pytest.raises(HowdahError, match="is not a host; give a name that ssh knows"):
+        ssh.Login(host)
+
+
 def test_the_page_is_the_table() -> None:
     lines = ["| option | here |", "| --- | --- |"]
     for means, heading in pages.SPELT.items():
