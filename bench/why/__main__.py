@@ -34,6 +34,11 @@ def main() -> int:
     chosen = [case for case in cases(options.seeds) if not options.only or options.only in case.kind]
     if options.first:
         chosen = [case for case in chosen if case.seed >= options.first]
+    if options.keep and options.whole:
+        # A bench that was stopped goes on.
+        made = {parts.key(run, KEYS) for run in parts.kept(NAME)}
+        left = [case for case in chosen if (case.kind, case.seed) not in made]
+        chosen = left or chosen
     try:
         runs = parts.gather(NAME, KEYS, run.measure(chosen), judge.rows, line, keep=options.keep)
     except (HowdahError, OSError) as error:
@@ -62,8 +67,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="do not write bench/results")
     options = parser.parse_args()
-    whole = not options.only and not options.first and options.seeds >= SEEDS
-    options.keep = options.keep and parts.keeps(NAME, whole=whole)
+    options.whole = not options.only and not options.first and options.seeds >= SEEDS
+    options.keep = options.keep and parts.keeps(NAME, whole=options.whole)
     return options
 
 

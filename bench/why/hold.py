@@ -24,6 +24,7 @@ _SPARED_BYTES = 64 << 20
 _QUOTA_US = 1000
 """The least there is, so that what is sent between two stops fits into what is on the way."""
 _POLL_S = 0.01
+_GONE_S = 10.0
 _PORT = "5209"
 
 
@@ -110,12 +111,7 @@ class Processor:
 
     def __exit__(self, *_: object) -> None:
         for above in (_PROCESSORS, _ACCOUNTS):
-            group = above / self._group
-            for pid in (group / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):
-                    (above / "cgroup.procs").write_text(pid)
-            with contextlib.suppress(OSError):
-                group.rmdir()
+            _dissolve(above, above / self._group)
 
     def take(self, pid: int) -> None:
         """Puts a process there."""
@@ -161,6 +157,23 @@ class Processor:
         finally:
             stop.set()
             thread.join()
+
+
+def _dissolve(above: Path, group: Path) -> None:
+    """Removes a group. Its processes go to the one above; those that have ended are there for a moment."""
+    until_s = time.monotonic() + _GONE_S
+    while True:
+        for pid in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                (above / "cgroup.procs").write_text(pid)
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def _streaming(end: bytes, space: str) -> Iterator[int]:

@@ -1,5 +1,6 @@
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -285,3 +286,44 @@ def test_the_version_names_the_commit_where_it_is_known(
     (tmp_path / "commit").write_text("0123abc-dirty\n")
     assert app.main(["--version"]) == 0
     assert capsys.readouterr().out == f"howdah {__version__} (0123abc-dirty)\n"
+
+
+def redirected(words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a shell makes of Python with these words behind it."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} {words}"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_the_null_device(closed: str) -> None:
+    code = (
+        "import os, sys\n"
+        "from howdah.__main__ import ready_streams\n"
+        "ready_streams()\n"
+        "file = open(os.devnull)\n"
+        "print(sys.stderr.isatty(), file=sys.stderr)\n"
+        "missing = None in (sys.stdin, sys.stdout, sys.stderr)\n"
+        f"closed = {[number for number, sign in enumerate(('<', ' >', '2>')) if sign in f' {closed}']}\n"
+        "null = all(os.readlink(f'/proc/self/fd/{number}') == os.devnull for number in closed)\n"
+        "sys.exit(3 if null and not missing and file.fileno() > 2 else 1)\n"
+    )
+    assert redirected(f"-c {shlex.quote(code)} {closed}").returncode == 3
+
+
+def test_a_full_disk_behind_standard_output_is_an_error_in_words() -> None:
+    done = redirected("-m howdah help rsync > /dev/full")
+    assert done.stderr == "howdah: cannot write its output: No space left on device\n"
+    assert done.returncode == 1
+
+
+def test_what_a_terminal_cannot_write_is_written_with_a_backslash() -> None:
+    done = redirected("-m howdah --help", PYTHONIOENCODING="latin-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    code = "from howdah.__main__ import ready_streams; ready_streams(); print('10 €')"
+    assert redirected(f"-c {shlex.quote(code)}", PYTHONIOENCODING="latin-1").stdout == "10 \\u20ac\n"

@@ -78,7 +78,8 @@ def test_examples(argument: str, host: str | None, path: bytes) -> None:
         ("fe80::1%eth0:x", r"write \[fe80::1%eth0\]:x, or"),
         ("::1", r"write \[::1\]:PATH, or"),
         ("ssh://h/p", "^ssh://h/p is a URL; write h:/p$"),
-        ("scp://me@h:2222/p/q", "write me@h:/p/q, and give the port with -e 'ssh -p 2222'$"),
+        ("scp://me@h:2222/p/q", "write me@h:p/q, and give the port with -e 'ssh -p 2222'$"),
+        ("sftp://h//p", "write h:/p$"),
         ("dtn2::module/x", "an rsync daemon, .* write host:path to go over ssh$"),
     ],
 )

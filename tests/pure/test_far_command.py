@@ -140,9 +140,13 @@ def test_a_login_for_copies_knows_the_command(
         # It is looked at before the folder.
         assert serve(["--root", "/no/such"]) == 1
         assert "cannot serve /no/such" in capfd.readouterr().err
-    monkeypatch.setenv("SSH_ORIGINAL_COMMAND", far_command.command(None, "reread"))
-    assert serve(["--root", "/no/such"]) == 2
-    assert "it does not run: sh -c " in capfd.readouterr().err
+    for role, says in (
+        ("reread", "it reads nothing again; leave out --verify"),
+        ("respond", "it does not run: howdah"),
+    ):
+        monkeypatch.setenv("SSH_ORIGINAL_COMMAND", far_command.command(None, role))
+        assert serve(["--root", "/no/such"]) == 2
+        assert says in capfd.readouterr().err
 
 
 def test_what_cannot_be_brought_is_said_with_its_reason(brought: Brought) -> None:

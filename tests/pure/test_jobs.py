@@ -84,6 +84,7 @@ def test_a_copy_is_listed_limited_paused_and_gone() -> None:
         assert library.limit("0f3a9c", "5Mbit").limit_bps == 5_000_000
         assert library.pause(RECORD).state == "paused"
         assert valve.paused
+        seen.waiting("paused; continue with: howdah continue 0f3a9c")
         assert library.running().standing[0].rate_bps == 0.0
         assert library.resume("0f3a9c").state == "moving"
         with pytest.raises(HowdahError, match=r"^the limit fast: fast is not a rate; give for example"):
@@ -202,6 +203,10 @@ def test_a_port_answers_on_loopback_alone() -> None:
         assert closed.connect_ex(("127.0.0.1", port)) != 0
     with pytest.raises(HowdahError, match=r"^--metrics 70000 is not a port"):
         Metrics("70000", seen.now).__enter__()
+    with pytest.raises(HowdahError, match=r"^--metrics -1 is not a port"):
+        Metrics("-1", seen.now).__enter__()
+    with pytest.raises(HowdahError, match=r"^--metrics '' names no file; give a file, or a port$"):
+        Metrics("", seen.now).__enter__()
 
 
 def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(

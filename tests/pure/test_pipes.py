@@ -29,7 +29,7 @@ def test_a_dash_is_a_pipe_and_a_name_is_a_name() -> None:
         (["-", "far:~/"], "write far:NAME$"),
         (["-", "far:/"], "write far:/NAME$"),
         (["-", "far:/d/"], "write far:/d/NAME$"),
-        (["-", "-"], "on this host"),
+        (["-", "-"], "both pipes of this host; write HOST:PATH"),
         (["-", "d"], "on this host"),
         (["a", "-"], "on this host"),
     ],
@@ -73,8 +73,11 @@ def test_json_is_not_mixed_with_the_data() -> None:
 def test_what_failed_is_not_told_to_go_on() -> None:
     gone = "the far end has gone; its ssh connection closed; run the same command again to go on"
     push, pull = route(["-", "far:d"], memory=False), route(["far:a", "-"], memory=False)
-    assert piped.ended_early(push, gone) == (
+    assert piped.ended_early(push, gone, moved=True) == (
         "the far end has gone; its ssh connection closed; nothing new is at the target; "
         "a pipe gives its bytes once, so run the whole line again"
     )
-    assert "the output until then is correct, but incomplete" in piped.ended_early(pull, "x; it goes on")
+    assert "the output until then is correct, but incomplete" in piped.ended_early(
+        pull, "x; it goes on", moved=True
+    )
+    assert "there was no output" in piped.ended_early(pull, "no such file", moved=False)

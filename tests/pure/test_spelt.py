@@ -119,6 +119,11 @@ RSYNC_AND_SCP = [
     ("-l 1000 -r src/ far:dst/", {"limit": "1000kbit"}),
     ("-rC src/ far:dst/", "-C: .*scp's -C would compress, and nothing is compressed"),
     ("-3 -r src/ far:dst/", {}),
+    ("-r --files-from list src/ far:dst/", "-r: folders that --files-from lists are copied without"),
+    ("-a --no-i-r --no-compress -y src/ far:dst/", {"keep": ["archive"]}),
+    ("-am src/ far:dst/", "-m: name the files with --files-from"),
+    ("-a --delay-updates src/ far:dst/", "--delay-updates: each file gets its name when it is whole"),
+    ("-B -r src/ far:dst/", "-B: .*for scp's -B write -e 'ssh -o BatchMode=yes'"),
 ]
 """The command lines that people use most, by what comes of them: values beside the names, or a refusal."""
 
@@ -274,6 +279,13 @@ def test_a_login_is_kept_where_its_socket_names_all_that_was_said(
     assert (login.control is not None) == keeps
     if keeps and "-p" in command:
         assert login.config["port"] == "2222"
+
+
+@pytest.mark.parametrize("host", ["", "me@", "-oProxyCommand=x", "a b"])
+def test_what_is_no_host_never_comes_to_ssh(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_SSH", "/bin/false")
+    with pytest.raises(HowdahError, match="is not a host; give a name that ssh knows"):
+        ssh.Login(host)
 
 
 def test_the_page_is_the_table() -> None:

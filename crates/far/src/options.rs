@@ -94,6 +94,11 @@ fn asked_for(asked: &OsStr) -> Result<Option<Ports>, String> {
     match &wanted[..] {
         [b"serve"] => Ok(None),
         [b"serve", b"--ports", text] => range(text).map(Some),
+        [b"reread", ..] => Err(
+            "this login is for copies by howdah cp alone, it reads nothing again; leave out --verify, and \
+             give --manifest a name that ends in .b3sum"
+                .to_owned(),
+        ),
         _ => {
             let shown = printable_within(asked.as_bytes(), ASKED_BYTES_MAX);
             Err(format!(
@@ -179,6 +184,13 @@ mod tests {
                 .unwrap_err()
                 .starts_with("ports '5-4' is no range")
         );
+        for asked in ["howdah reread", "sh -c 'r=$1' howdah reread anew"] {
+            let said = asked_for(asked.as_ref()).unwrap_err();
+            assert!(
+                said.contains("it reads nothing again; leave out --verify"),
+                "{said}"
+            );
+        }
         for asked in [
             "",
             "true",

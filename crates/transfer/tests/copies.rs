@@ -18,6 +18,7 @@ mod rooted;
 mod session;
 mod site;
 mod skip;
+mod sources;
 mod steer;
 mod walk;
 

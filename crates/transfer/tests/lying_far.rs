@@ -41,6 +41,20 @@ fn accept(fresh: bool) -> Message {
     }
 }
 
+/// The first bytes of a far end that listens at `port`.
+fn greeting(port: u16) -> Vec<u8> {
+    let hello = Message::FarHello(Box::new(FarHello {
+        version: "liar".into(),
+        key: Vec::new(),
+        token: [7; 32],
+        limits_json: b"{}".to_vec(),
+        addresses: vec!["127.0.0.1".into()],
+        port,
+        rtt_ns: None,
+    }));
+    [&preamble()[..], &encode(&hello).unwrap()].concat()
+}
+
 fn peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -68,17 +82,7 @@ fn lied_to(
     let session = Session::new(near.try_clone().unwrap().into(), near.into())
         .unwrap()
         .with_patience(PATIENCE);
-    let hello = Message::FarHello(Box::new(FarHello {
-        version: "liar".into(),
-        key: Vec::new(),
-        token: [7; 32],
-        limits_json: b"{}".to_vec(),
-        addresses: vec!["127.0.0.1".into()],
-        port,
-        rtt_ns: None,
-    }));
-    far.write_all(&preamble()).unwrap();
-    far.write_all(&encode(&hello).unwrap()).unwrap();
+    far.write_all(&greeting(port)).unwrap();
     assert!(session.hello(ENDS_WITHIN).unwrap().is_some());
     let over = Arc::new(AtomicBool::new(false));
     let held = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
@@ -194,6 +198,32 @@ fn lie(
 fn is_named(error: &str, what: &str) {
     let expected = format!("the far end is there but {what} for ");
     assert!(error.starts_with(&expected), "{error}");
+}
+
+/// A far end that was kept has said that it is there every few seconds until it is taken over.
+#[test]
+fn a_far_end_that_has_said_much_before_its_job_is_left_at_once() {
+    for cancels in [true, false] {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let session = Session::new(near.try_clone().unwrap().into(), near.into()).unwrap();
+        far.write_all(&greeting(1)).unwrap();
+        assert!(session.hello(ENDS_WITHIN).unwrap().is_some());
+        for _ in 0..100 {
+            far.write_all(&encode(&Message::Alive).unwrap()).unwrap();
+        }
+        // Until no more of it is taken.
+        thread::sleep(Duration::from_millis(100));
+        let (left, heard) = mpsc::channel();
+        thread::spawn(move || {
+            if cancels {
+                session.cancel();
+            }
+            drop(session);
+            left.send(()).unwrap();
+        });
+        let heard = heard.recv_timeout(Duration::from_secs(20));
+        assert!(heard.is_ok(), "cancelled {cancels}: it waits");
+    }
 }
 
 #[test]

@@ -195,3 +195,33 @@ fn where_nothing_new_is_made_a_new_target_stays_away() {
         assert!(!target.exists());
     }
 }
+
+#[test]
+fn times_that_cannot_be_told_from_others_skip_nothing() {
+    // In the year 2300: 64 bits of nanoseconds end in 2262.
+    let late_s = 10_413_792_000;
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir(&source).unwrap();
+        file(&source.join("file"), "one", late_s);
+        if fs::metadata(source.join("file")).unwrap().mtime() != late_s as i64 {
+            eprintln!("skipped: this file system has no such times");
+            return;
+        }
+        fs::hard_link(source.join("file"), source.join("other name")).unwrap();
+        let mut job = job(direction, &[&source.join(".")], &target);
+        job["keep"] = json!({"hard_links": true});
+        Ends::run(&job).unwrap();
+        file(&source.join("file"), "two", late_s + 1);
+        let outcome = Ends::run(&job).unwrap();
+        assert_eq!(outcome["files"], 1, "{direction}");
+        assert_eq!(outcome["left_out"], json!([]));
+        for name in ["file", "other name"] {
+            assert_eq!(fs::read(target.join(name)).unwrap(), b"two");
+        }
+        job["skip"] = json!({"missing": false, "there": false, "newer": false, "same": "content"});
+        let outcome = Ends::run(&job).unwrap();
+        assert_eq!(outcome["files_skipped"], 1, "{direction}");
+    }
+}

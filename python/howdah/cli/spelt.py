@@ -76,7 +76,11 @@ ROWS = (
     Spelling("--exclude-from FILE", SAME, "leaves out names that match a pattern in FILE"),
     Spelling("--include-from FILE", SAME, "copies names that match a pattern in FILE"),
     Spelling("-f, --filter RULE", SAME, "a filter rule; rules for CVS and for absolute paths are refused"),
-    Spelling("-F", SAME, "rules from .rsync-filter in each folder, but not in folders above the sources"),
+    Spelling(
+        "-F",
+        SAME,
+        "rules from .rsync-filter in each folder, not above sources; for scp's -F FILE use -e 'ssh -F FILE'",
+    ),
     Spelling("--files-from FILE", SAME, "copies only the names that FILE lists, relative to the only source"),
     Spelling("-0, --from0", SAME, "NUL bytes end the names and rules in files"),
     Spelling("--existing", SAME, "sends only files that exist at the target (docs/skip.md)"),
@@ -123,7 +127,7 @@ ROWS = (
     Spelling(
         "-H, --hard-links", SAME, "keeps hard links: names of one file stay names of one file (docs/keep.md)"
     ),
-    Spelling("-S, --sparse", SAME, "makes holes of runs of zeros"),
+    Spelling("-S, --sparse", SAME, "makes holes of runs of zeros; for scp's -S PROGRAM write -e PROGRAM"),
     Spelling("-A, --acls", SAME, "keeps access lists"),
     Spelling(
         "-X, --xattrs",
@@ -150,7 +154,11 @@ ROWS = (
     Spelling("--copy-unsafe-links", SAME, "the same, only for links that lead out of what is copied"),
     Spelling("--safe-links", SAME, "leaves out links that lead out of what is copied, with a warning"),
     Spelling("-x, --one-file-system", SAME, "copies folders on other file systems as empty folders"),
-    Spelling("-r, --recursive", ANYWAY, "folders are copied with everything in them"),
+    Spelling(
+        "-r, --recursive",
+        ANYWAY,
+        "folders are copied with everything in them; refused with --files-from, which lists what is in them",
+    ),
     Spelling("-l, --links", ANYWAY, "links are copied as links; -l 1000 is --limit 1000kbit, as in scp"),
     Spelling(
         "-E, --executability",
@@ -171,6 +179,16 @@ ROWS = (
         "the same command goes on inside of files, and compares the part that is there",
     ),
     Spelling("-W, --whole-file", ANYWAY, "files that differ are sent whole"),
+    Spelling("-y, --fuzzy", ANYWAY, "files that differ are sent whole"),
+    Spelling("--no-compress, --no-z", ANYWAY, "nothing is compressed"),
+    Spelling(
+        "--inc-recursive, --i-r, --no-inc-recursive, --no-i-r",
+        ANYWAY,
+        "files are sent while folders are still read, and --delete removes when all have arrived",
+    ),
+    Spelling("--preallocate", ANYWAY, "files have their space before their content"),
+    Spelling("-8, --8-bit-output", ANYWAY, "names are shown as they are, but for control characters"),
+    Spelling("--no-motd", ANYWAY, "there is no daemon"),
     Spelling("--fsync", ANYWAY, "everything is on stable storage at the end"),
     Spelling("-s, --secluded-args", ANYWAY, "no shell sees the names"),
     Spelling("--protect-args", ANYWAY, "no shell sees the names"),
@@ -178,6 +196,8 @@ ROWS = (
     Spelling("-z, --compress", NOTED, "nothing is compressed"),
     Spelling("-3", NOTED, "the data goes straight from one host to the other, not through this one"),
     Spelling("--compress-level NUMBER", NOTED, "nothing is compressed"),
+    Spelling("--compress-choice, --zc NAME", NOTED, "nothing is compressed"),
+    Spelling("--skip-compress LIST", NOTED, "nothing is compressed"),
     Spelling(
         "--partial-dir FOLDER",
         NOTED,
@@ -190,6 +210,26 @@ ROWS = (
         "with --delete, a folder in the way of a file goes; otherwise remove it",
     ),
     Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; files are compared by exact size and time"),
+    Spelling("--delay-updates", REFUSED, "each file gets its name when it is whole; copy into a new folder"),
+    Spelling(
+        "-m, --prune-empty-dirs", REFUSED, "name the files with --files-from, as find -type f prints them"
+    ),
+    Spelling("-d, --dirs", REFUSED, "name the folders with --files-from, as find -maxdepth 1 prints them"),
+    Spelling("--list-only", REFUSED, "use --dry-run, or ssh HOST ls"),
+    Spelling("--ignore-missing-args", REFUSED, "a source that is missing is named and left out, exit code 1"),
+    Spelling("--delete-missing-args", REFUSED, "remove it at the target by hand"),
+    Spelling("--fake-super", REFUSED, "owners are kept if the receiver is root"),
+    Spelling("--iconv SETS", REFUSED, "names are copied byte by byte"),
+    Spelling("--munge-links", REFUSED, "links are copied as they are, or with --safe-links left out"),
+    Spelling("--no-implied-dirs", REFUSED, f"{_LATER}; it is for -R, which is refused as well"),
+    Spelling(
+        "-B, --block-size SIZE",
+        REFUSED,
+        "files that differ are sent whole; for scp's -B write -e 'ssh -o BatchMode=yes'",
+    ),
+    Spelling("--stop-after MINUTES", REFUSED, "use timeout(1); the same command goes on later"),
+    Spelling("--checksum-choice NAME", REFUSED, "content is compared by BLAKE3"),
+    Spelling("-M, --remote-option OPTION", REFUSED, "options are for both ends"),
     Spelling("--min-size SIZE", REFUSED, _SIZES),
     Spelling("--max-size SIZE", REFUSED, _SIZES),
     Spelling("-k, --copy-dirlinks", REFUSED, _LINKS),
@@ -273,6 +313,7 @@ def ours(words: "Sequence[str]", options: "Mapping[str, Option]") -> "tuple[list
         reading.take_word(reading.left.pop())
     reading.give_port()
     reading.note_modes()
+    reading.refuse_recursion()
     if reading.refused:
         raise UsageError("; ".join(reading.refused), see=SEE)
     return reading.words, reading.notes
@@ -295,6 +336,8 @@ class _Reading:
         """Whether ``-e`` says which ssh to use."""
         self.modes: str | None = None
         """The ``-E`` that was given."""
+        self.recursive: str | None = None
+        """The ``-r`` that was given."""
 
     def take_word(self, word: str) -> None:
         """Takes a word, and its value where that is the next one."""
@@ -349,6 +392,8 @@ class _Reading:
             self.notes.append(f"{flag}: {row.text}")
         if "-E" in row.flags:
             self.modes = flag
+        if "-r" in row.flags:
+            self.recursive = flag
         if row.gives is not None:
             self.words.append(row.gives)
         if row.turned is not None:
@@ -395,6 +440,14 @@ class _Reading:
         said = [word for word in self.words if word in _WITH_MODES or word in _WITHOUT_MODES]
         if self.modes is not None and said and said[-1] in _WITHOUT_MODES:
             self.notes.append(f"{self.modes}: files that are there keep their modes with --no-perms")
+
+    def refuse_recursion(self) -> None:
+        """Refuses ``-r`` beside a list of names: its folders come without what is in them."""
+        if self.recursive is not None and any(word.startswith("--files-from") for word in self.words):
+            self.refused.append(
+                f"{self.recursive}: folders that --files-from lists are copied without what is in them; "
+                "list that too, as find prints it"
+            )
 
     def limit(self, number: str) -> None:
         """Takes scp's ``-l 1000``, in kbit/s."""

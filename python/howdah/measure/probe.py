@@ -99,8 +99,13 @@ def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> Probe
                     sent = bursts.end()
     finally:
         display.close()
-    shown = summary(seen.probed, run.rhythm, seen.way, seen.address, sent)
     number = seen.probed.interrupted
+    try:
+        shown = summary(seen.probed, run.rhythm, seen.way, seen.address, sent)
+    except HowdahError:
+        if number:
+            raise interrupt.Interrupted(number) from None
+        raise
     kept = _record(shown, began, request, close_account(), number)
     exit_code = 128 + number if number else 0
     try:

@@ -62,7 +62,9 @@ def parse(argument: str) -> Endpoint:
             "write host:path to go over ssh"
         )
     if path.startswith("//") and host in _SCHEMES:
-        raise HowdahError(f"{_shown(argument)} is a URL; write {_without_scheme(path)}")
+        # Paths of scp and sftp begin in the home folder, those of other schemes at the root.
+        root = "" if host in {"scp", "sftp"} else "/"
+        raise HowdahError(f"{_shown(argument)} is a URL; write {_without_scheme(path, root)}")
     return Endpoint(_host(host, argument), _remote_path(path, argument))
 
 
@@ -84,6 +86,8 @@ def route(arguments: list[str], *, memory: bool) -> Route:
             raise HowdahError(
                 f"both source and destination are on {host}; copy there: ssh {host} cp -a SRC… DST"
             )
+    elif arguments == [PIPE, PIPE]:
+        raise HowdahError("- and - are both pipes of this host; write HOST:PATH in place of one of them")
     elif hosts == {None}:
         raise HowdahError("both source and destination are on this host; use: cp -a")
     else:
@@ -135,13 +139,13 @@ def _refuse_address(head: str, argument: str) -> None:
         )
 
 
-def _without_scheme(url: str) -> str:
-    """What to write in place of a URL without its scheme, ``//user@host:22/path``."""
+def _without_scheme(url: str, root: str) -> str:
+    """What to write in place of a URL without its scheme, ``//user@host:22/path``, a path from ``root``."""
     host, _, path = url.removeprefix("//").partition("/")
     name, _, port = host.rpartition(":")
     if name and port.isdecimal():
-        return f"{_shown(f'{name}:/{path}')}, and give the port with -e 'ssh -p {port}'"
-    return _shown(f"{host}:/{path}")
+        return f"{_shown(f'{name}:{root}{path}')}, and give the port with -e 'ssh -p {port}'"
+    return _shown(f"{host}:{root}{path}")
 
 
 def _host(host: str, argument: str) -> str:

@@ -107,7 +107,9 @@ class Login:
     """The way in which this user's ssh reaches a host."""
 
     def __init__(self, host: str) -> None:
-        """Asks ssh what it would do. Raises HowdahError for a far end that the policy does not allow."""
+        """Asks ssh what it would do. Raises HowdahError for no host, and one that the policy forbids."""
+        if not host.rpartition("@")[2] or host.startswith("-") or any(c.isspace() for c in host):
+            raise HowdahError(f"{host!r} is not a host; give a name that ssh knows, as [user@]host")
         self.host = host
         self.ssh = _words(os.environ.get("HOWDAH_SSH", "")) or ["ssh"]
         self.config = _effective_config(self.ssh, host)

@@ -17,9 +17,14 @@ def _not_removed(request: Request, removal: Removal) -> list[str]:
         return ["nothing was removed, because the source may have what could not be read"]
     if removal.held == "too-many":
         most = request.delete.most if request.delete else None
+        then = (
+            "so none would be removed; allow more"
+            if request.dry_run
+            else "so none was removed; list them with --dry-run, or allow more"
+        )
         return [
             f"the target has {removal.extraneous:,} files, folders and links that the source does not have, "
-            f"more than --max-delete {most}, so none was removed; list them with --dry-run, or allow more"
+            f"more than --max-delete {most}, {then}"
         ]
     if removal.failed:
         what = "1 file or folder" if removal.failed == 1 else f"{removal.failed:,} files or folders"

@@ -85,8 +85,10 @@ class Metrics:
     def __enter__(self) -> Self:
         """Begins. Raises HowdahError for a port that cannot be had, and a file that cannot be written."""
         work = self._write_now_and_then
-        if re.fullmatch(r"[0-9]+", self._place):
+        if re.fullmatch(r"-?[0-9]+", self._place):
             work = self._serve()
+        elif not Path(self._place).name:
+            raise HowdahError(f"--metrics {self._place!r} names no file; give a file, or a port")
         else:
             self._write()
         self._thread = threading.Thread(

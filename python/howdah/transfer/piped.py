@@ -28,11 +28,13 @@ def check(request: Request) -> None:
         raise HowdahError(f"{option} reads the target again, which is impossible for a pipe; leave it out")
 
 
-def ended_early(route: Route, why: str) -> str:
-    """Why it failed, and in place of what to do for files what is so for a pipe."""
+def ended_early(route: Route, why: str, *, moved: bool) -> str:
+    """Why it failed, and in place of what to do for files what is so for a pipe (``moved``: it gave some)."""
     kept = [clause for clause in why.split("; ") if "go on" not in clause and "goes on" not in clause]
     if route.direction == "push":
         left = "nothing new is at the target"
-    else:
+    elif moved:
         left = "the output until then is correct, but incomplete"
+    else:
+        left = "there was no output"
     return "; ".join([*kept, f"{left}; a pipe gives its bytes once, so run the whole line again"])

@@ -88,7 +88,8 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
             # Other copies do not load it.
             from howdah.transfer import piped  # noqa: PLC0415
 
-            error = piped.ended_early(request.route, error)
+            moved = run.moved is not None and run.moved.bytes_done > 0
+            error = piped.ended_early(request.route, error, moved=moved)
         outcome = "refused" if isinstance(problem, Refused) else "failed"
     except interrupt.STOPS as stop:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop

@@ -137,8 +137,9 @@ class Watched:
         """Does nothing."""
 
     def waiting(self, text: str) -> None:
-        """Sees what it waits for."""
-        self._waits = time.monotonic(), text
+        """Sees what it waits for. A pause is a state of its own, and over as soon as it is."""
+        if not self._valve.paused:
+            self._waits = time.monotonic(), text
 
     def ended(self, *, failed: bool) -> None:
         """Sees the end."""

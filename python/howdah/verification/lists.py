@@ -34,6 +34,11 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
     file = Path(manifest)
     if file.is_file():
         return listed(printable(os.fsencode(file)), file, algorithm)
+    if file.exists() and not file.is_dir():
+        raise HowdahError(
+            f"{printable(manifest)} is no regular file, and a list is read more than once; "
+            "write it to a file first"
+        )
     if "/" in manifest or not (manifest == "last" or is_id(manifest) or manifest[:1].isdigit()):
         raise HowdahError(
             f"there is no file {printable(manifest)}; give a list of digests, as sha256sum writes it, "

@@ -8,7 +8,7 @@ from howdah.words.bottleneck import SHORT
 
 
 def line(standing: Standing) -> str:
-    """``0f3a9c  moving  1.2 GB of 4 GB  98.1 Mb/s  limit 100Mb/s  limit 93%  run42 to dtn2:/archive``."""
+    """``0f3a9c  moving  1.2 GB of 4 GB  98 Mb/s  limit 1Gb/s  path 93% of the time  run42 to dtn2:/d``."""
     done = format_bytes(standing.bytes_done)
     total = "" if standing.bytes_total is None else f" of {format_bytes(standing.bytes_total)}"
     rate = "-" if standing.rate_bps is None else format_rate(standing.rate_bps)
@@ -20,6 +20,6 @@ def line(standing: Standing) -> str:
     parts = [standing.job, standing.state, f"{done}{total}", rate, limit]
     if standing.shares and standing.shares[0].share >= MOST:
         main = standing.shares[0]
-        parts.append(f"{SHORT[main.cause]} {main.share:.0%}")
+        parts.append(f"{SHORT[main.cause]} {main.share:.0%} of the time")
     parts.append(f"{source} to {standing.to}")
     return printable("  ".join(parts))

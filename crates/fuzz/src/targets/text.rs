@@ -208,6 +208,10 @@ pub mod link {
         vec![
             link(r#"{"rate_bps":1000000,"delay_ns":50000,"queue_bytes":null}"#),
             link(r#"{"rate_bps":null,"delay_ns":5,"jitter_ns":9,"loss":0.5,"queue_bytes":9000}"#),
+            // It has to be read to its last digit.
+            link(
+                r#"{"rate_bps":null,"delay_ns":5,"loss":7.777777777777777e87,"queue_bytes":9000}"#,
+            ),
             link(
                 r#"{"rate_bps":9000000,"delay_ns":5,"queue_bytes":null,"burst":{"enter":0.1,"leave":0.2,"loss_good":0,"loss_bad":1},"changes":[{"at_ns":5,"rate_bps":1000},{"at_ns":900000,"outage":true},{"at_ns":9000000,"outage":false,"drop":3,"loss":0.1,"delay_ns":7}]}"#,
             ),

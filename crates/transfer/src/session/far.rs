@@ -359,12 +359,11 @@ fn carry_out(
                 .iter()
                 .map(|source| expand_home(source, home))
                 .collect();
-            Sources::open(&sources, job.filters.clone(), reach).and_then(|sources| {
+            Sources::open(&sources, job.filters.clone(), job.keep, reach).and_then(|sources| {
                 if job.pipe {
                     sources.check_for_pipe()?;
                 }
                 let sources = sources
-                    .keeping(job.keep)
                     .walking(job.walk)
                     .noting_content(job.delete.is_some());
                 sender::run(&context, inbox, stream_setup, sources, None, mark, report)

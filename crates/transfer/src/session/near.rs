@@ -2,8 +2,8 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ use crate::session::near_end::Near;
 use crate::session::report;
 use crate::session::steer::Wish;
 use crate::tls::Identity;
+
+/// How long a stop waits before it looks again whether there is room for it.
+const ROOM_GLANCE: Duration = Duration::from_millis(1);
 
 /// The near end of one transfer, speaking to [`crate::serve`] over two descriptors.
 pub struct Session {
@@ -198,13 +201,27 @@ impl Session {
 
     /// Tells the far end to stop and stops this one; complete files are kept.
     pub fn cancel(&self) {
-        let _ = self.events.send(Event::Stop(TransferError::Cancelled));
+        self.stop();
         if lock(&self.shared.state).running.is_none() {
             self.shared.end(Err(TransferError::Cancelled));
             if let Some(mut channel) = lock(&self.setup).channel.take() {
                 channel.control().say(Message::Cancel);
                 channel.close();
             }
+        }
+    }
+
+    /// Has whoever handles events stop. Where nobody does, because there is no job and no greeting is waited for, what the
+    /// far end has said may have filled the queue; then there is nobody to stop.
+    fn stop(&self) {
+        let mut stop = Event::Stop(TransferError::Cancelled);
+        while let Err(TrySendError::Full(back)) = self.events.try_send(stop) {
+            let nobody_waits = !matches!(self.setup.try_lock(), Err(TryLockError::WouldBlock));
+            if nobody_waits && lock(&self.shared.state).running.is_none() {
+                return;
+            }
+            stop = back;
+            thread::sleep(ROOM_GLANCE);
         }
     }
 
@@ -233,7 +250,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let _ = self.events.send(Event::Stop(TransferError::Cancelled));
+        self.stop();
         if let Some(thread) = lock(&self.setup).thread.take() {
             let _ = thread.join();
         }

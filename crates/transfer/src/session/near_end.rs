@@ -153,8 +153,9 @@ impl Near {
             }
             (Direction::Push, None) => {
                 let reach = Reach::default();
-                let sources = Sources::open(&job.sources, job.filters.clone(), &reach)?;
-                let sources = sources.keeping(job.keep).walking(job.walk);
+                let filters = job.filters.clone();
+                let sources = Sources::open(&job.sources, filters, job.keep, &reach)?;
+                let sources = sources.walking(job.walk);
                 Here::Sources(Box::new(sources.noting_content(job.delete.is_some())))
             }
             (Direction::Pull, None) => {

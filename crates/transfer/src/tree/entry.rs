@@ -25,6 +25,11 @@ impl Entry {
         };
         size_of::<Self>() + self.path.as_bytes().len() + other_name
     }
+
+    /// Whether it is a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self.kind, Kind::Folder(_))
+    }
 }
 
 /// What an [`Entry`] is.
@@ -106,6 +111,6 @@ pub enum Found {
 impl Found {
     /// Whether it is a folder to send.
     pub(super) fn is_folder(&self) -> bool {
-        matches!(self, Self::Entry(entry) if matches!(entry.kind, Kind::Folder(_)))
+        matches!(self, Self::Entry(entry) if entry.is_folder())
     }
 }

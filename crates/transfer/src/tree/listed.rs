@@ -149,7 +149,7 @@ impl Search<'_> {
 }
 
 /// The folder that a path is in, and its name there.
-fn split(path: &TreePath) -> (TreePath, &[u8]) {
+pub(super) fn split(path: &TreePath) -> (TreePath, &[u8]) {
     let bytes = path.as_bytes();
     match bytes.iter().rposition(|&byte| byte == b'/') {
         Some(at) => {

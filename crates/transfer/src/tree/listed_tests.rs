@@ -1,6 +1,7 @@
 use super::*;
 use crate::tree::reach::Reach;
 use howdah_filter::Filters;
+use howdah_wire::Keep;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
@@ -11,7 +12,7 @@ fn found(root: &Path, rules: &[&str], names: &[(&str, bool)]) -> Vec<String> {
     let rules = rules.iter().map(|rule| rule.as_bytes().to_vec());
     let filters = Filters::try_from(rules.collect::<Vec<_>>()).unwrap();
     let source = [root.join(".").as_os_str().as_bytes().to_vec()];
-    let sources = Sources::open(&source, filters, &Reach::default()).unwrap();
+    let sources = Sources::open(&source, filters, Keep::default(), &Reach::default()).unwrap();
     let named = |&(path, content): &(&str, bool)| Named {
         path: TreePath::try_from(path.as_bytes().to_vec()).unwrap(),
         content,

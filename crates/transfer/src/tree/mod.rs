@@ -1,4 +1,5 @@
-//! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `source_links`), which hands them out from its `queue` once the
+//! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `source_links`; `landing` says what of several sources lands where one
+//! has been before), which hands them out from its `queue` once the
 //! receiver has answered its `offers` with what is `needed`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
 //! place and on stable storage at the receiver (`target`, `place`, `entered`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
@@ -27,6 +28,7 @@ pub mod folders;
 pub mod holes;
 pub mod inlet;
 pub mod journal;
+pub mod landing;
 pub mod later;
 pub mod listed;
 pub mod metadata;

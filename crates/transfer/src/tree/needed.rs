@@ -14,7 +14,7 @@ use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, parent_and_name, same_time};
 use crate::tree::reach::INSIDE;
 use crate::tree::skipped::TO_CHANGE;
-use crate::tree::stat::mtime_ns;
+use crate::tree::stat::{is_moved, mtime_ns};
 use crate::tree::target::Target;
 
 /// What the receiver needs of a file that was offered.
@@ -222,7 +222,8 @@ fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
     }
     let same_size = u64::try_from(there.st_size) == Ok(file.size);
     let same = match skip.same {
-        Same::SizeAndTime => same_size && same_time,
+        // Two times that were moved look the same and may be different ones.
+        Same::SizeAndTime => same_size && same_time && !is_moved(file.mtime_ns),
         Same::Size => same_size,
         Same::Content if same_size && file.size > 0 => return Some(Skipped::IfEqual),
         Same::Content => same_size,

@@ -11,7 +11,8 @@ use crate::error::TransferError;
 use crate::tree::content::Noting;
 use crate::tree::entry::{Entry, Found, Kind};
 use crate::tree::filter_file;
-use crate::tree::source::{Source, Sources};
+use crate::tree::landing::Lands;
+use crate::tree::source::{Opened, Sources};
 use crate::tree::source_kept::inode;
 use crate::tree::source_links::Becomes;
 use crate::tree::stat::{mtime_ns, size, special};
@@ -27,37 +28,55 @@ impl Sources {
         &self,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        for (source, Source { stat, root, .. }) in (0u16..).zip(&self.opened) {
-            let path = TreePath::default();
-            let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            let above = Folder::default();
-            if self.leaves_out(source, &above, &path, is_folder) {
-                continue;
+        for (number, source) in (0u16..).zip(&self.each) {
+            match &source.opened {
+                Ok(opened) => self.scan_source(number, opened, found)?,
+                Err(why) => found(Found::Unreadable(why.clone()))?,
             }
-            if !is_folder {
-                let kind = Kind::File {
-                    size: size(stat),
-                    attributes: self.attributes(stat),
-                    inode: inode(stat),
-                    xattrs: self.xattrs_sum(Of::Open(root.as_fd())),
-                };
-                found(Found::Entry(Entry { source, path, kind }))?;
-                continue;
+        }
+        Ok(())
+    }
+
+    fn scan_source(
+        &self,
+        source: u16,
+        opened: &Opened,
+        found: &mut dyn FnMut(Found) -> Result<(), TransferError>,
+    ) -> Result<(), TransferError> {
+        let Opened { root, stat } = opened;
+        let path = TreePath::default();
+        let is_folder = opened.is_folder();
+        let above = Folder::default();
+        if self.leaves_out(source, &above, &path, is_folder) {
+            return Ok(());
+        }
+        let kind = match (is_folder, self.special(stat)) {
+            (true, _) => Kind::Folder(self.attributes(stat)),
+            (false, Some(kind)) => kind,
+            (false, None) => Kind::File {
+                size: size(stat),
+                attributes: self.attributes(stat),
+                inode: inode(stat),
+                xattrs: self.xattrs_sum(Of::Open(root.as_fd())),
+            },
+        };
+        match self.lands(source, is_folder)? {
+            Lands::First => found(Found::Entry(Entry { source, path, kind }))?,
+            Lands::Within => {}
+            Lands::Behind => return Ok(()),
+            Lands::Against(line) => return found(Found::Special(line)),
+        }
+        if !is_folder {
+            return Ok(());
+        }
+        let mut unread = UnreadFolders::default();
+        let mut next = Some((TreePath::default(), above));
+        while let Some((folder, above)) = next {
+            match self.scan_folder(source, &folder, &above, &mut unread, found) {
+                Err(TransferError::Unreadable(why)) => found(Found::Unreadable(why))?,
+                other => other?,
             }
-            found(Found::Entry(Entry {
-                source,
-                path: path.clone(),
-                kind: Kind::Folder(self.attributes(stat)),
-            }))?;
-            let mut unread = UnreadFolders::default();
-            let mut next = Some((path, above));
-            while let Some((folder, above)) = next {
-                match self.scan_folder(source, &folder, &above, &mut unread, found) {
-                    Err(TransferError::Unreadable(why)) => found(Found::Unreadable(why))?,
-                    other => other?,
-                }
-                next = unread.pop();
-            }
+            next = unread.pop();
         }
         Ok(())
     }
@@ -73,13 +92,23 @@ impl Sources {
         if self.is_elsewhere(source, folder)? {
             return Ok(());
         }
+        let earlier = self.earlier(source, folder)?;
         self.list(source, folder, above, &mut |here, rules| {
-            if let Found::Entry(entry) = &here
-                && here.is_folder()
-            {
+            let Found::Entry(entry) = &here else {
+                return found(here);
+            };
+            let lands = match &earlier {
+                Some(earlier) => earlier.lands(entry)?,
+                None => Lands::First,
+            };
+            if entry.is_folder() && matches!(lands, Lands::First | Lands::Within) {
                 unread.add(folder, rules, &entry.path);
             }
-            found(here)
+            match lands {
+                Lands::First => found(here),
+                Lands::Within | Lands::Behind => Ok(()),
+                Lands::Against(line) => found(Found::Special(line)),
+            }
         })
     }
 

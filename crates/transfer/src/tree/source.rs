@@ -13,10 +13,12 @@ use crate::error::TransferError;
 use crate::tree::entry::Found;
 use crate::tree::flags::Flags;
 use crate::tree::inlet::Inlet;
+use crate::tree::landing::Landings;
 use crate::tree::owners::Senders;
 use crate::tree::part::is_part_name;
 use crate::tree::reach::Reach;
 use crate::tree::source_file::SourceFile;
+use crate::tree::source_kept::special_kind;
 use crate::tree::source_links::LastFolder;
 use crate::tree::stat::{self, special};
 use crate::tree::unfinished::MARK;
@@ -57,7 +59,8 @@ pub fn base_name(path: &[u8]) -> Result<BaseName, TransferError> {
 /// The sources of a job, opened.
 #[derive(Debug)]
 pub struct Sources {
-    pub(super) opened: Vec<Source>,
+    pub(super) each: Vec<Source>,
+    pub(super) landings: Landings,
     pub(super) filters: Filters,
     pub(super) notes_content: bool,
     pub(super) walk: Walk,
@@ -75,29 +78,47 @@ pub(super) struct Source {
     path: Vec<u8>,
     /// What its names begin with for the filters; empty where only what is in it is copied.
     name: Vec<u8>,
+    /// What it is, or why it is left out.
+    pub(super) opened: Result<Opened, String>,
+}
+
+/// A source that is there; a special file is open as a path alone.
+#[derive(Debug)]
+pub(super) struct Opened {
     pub(super) root: OwnedFd,
     pub(super) stat: Stat,
 }
 
 impl Sources {
-    /// Opens what the user named, of which the filters leave out some; a symbolic link named here is followed.
+    /// Opens what the user named, of which the filters leave out some; a symbolic link named here is followed. One that
+    /// cannot be copied is left out, and a scan says why.
     ///
     /// # Errors
-    /// When one is missing, unreadable, or neither file nor folder.
-    pub fn open(paths: &[Vec<u8>], filters: Filters, reach: &Reach) -> Result<Self, TransferError> {
+    /// When none can be copied: each is missing, unreadable, or a special file that is not kept.
+    pub fn open(
+        paths: &[Vec<u8>],
+        filters: Filters,
+        keep: Keep,
+        reach: &Reach,
+    ) -> Result<Self, TransferError> {
         allow_open_files();
-        let opened = paths
+        let each = paths
             .iter()
-            .map(|path| Source::open(path, reach))
-            .collect::<Result<_, _>>()?;
+            .map(|path| Source::open(path, keep, reach))
+            .collect::<Result<Vec<_>, _>>()?;
+        let all_left_out = each.iter().all(|source| source.opened.is_err());
+        if let (true, Some(Err(why))) = (all_left_out, each.first().map(|first| &first.opened)) {
+            return Err(TransferError::Unreadable(why.clone()));
+        }
         Ok(Self {
-            opened,
+            landings: Landings::of(each.iter().map(|source| source.name.as_slice())),
+            each,
             filters,
             notes_content: false,
             walk: Walk::default(),
             reach: reach.clone(),
-            keep: Keep::default(),
-            owners: Senders::default(),
+            keep,
+            owners: Senders::new(keep),
             flags: Flags::default(),
             fixed: AtomicBool::new(false),
             inlet: None,
@@ -107,7 +128,8 @@ impl Sources {
     /// A pipe, and no files.
     pub fn of_pipe(inlet: Inlet) -> Self {
         Self {
-            opened: Vec::new(),
+            each: Vec::new(),
+            landings: Landings::default(),
             filters: Filters::default(),
             notes_content: false,
             walk: Walk::default(),
@@ -128,15 +150,20 @@ impl Sources {
     /// Refuses all but one file, for a pipe takes no more.
     ///
     /// # Errors
-    /// When it is a folder.
+    /// When it is a folder or a special file.
     pub fn check_for_pipe(&self) -> Result<(), TransferError> {
-        let folder = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        match &self.opened[..] {
-            [Source { stat, .. }] if !folder(stat) => Ok(()),
-            [Source { path, .. }] => Err(TransferError::Here(format!(
-                "cannot write {} into a pipe: it is a folder; name one file in it",
-                printable(path)
-            ))),
+        match &self.each[..] {
+            [source] => {
+                let why = match source.kind() {
+                    Some(FileType::Directory) => "it is a folder; name one file in it",
+                    Some(FileType::RegularFile) | None => return Ok(()),
+                    Some(kind) => special(kind),
+                };
+                let path = printable(&source.path);
+                Err(TransferError::Here(format!(
+                    "cannot write {path} into a pipe: {why}"
+                )))
+            }
             sources => Err(TransferError::Here(format!(
                 "cannot write {} sources into a pipe; name one file",
                 sources.len()
@@ -158,19 +185,9 @@ impl Sources {
         Self { walk, ..self }
     }
 
-    /// The same, where more is kept of files.
-    #[must_use]
-    pub fn keeping(self, keep: Keep) -> Self {
-        Self {
-            keep,
-            owners: Senders::new(keep),
-            ..self
-        }
-    }
-
     /// The path of an entry as its user would write it.
     pub fn display(&self, source: u16, path: &TreePath) -> Vec<u8> {
-        let mut display = self.opened[usize::from(source)].path.clone();
+        let mut display = self.each[usize::from(source)].path.clone();
         if !path.is_root() {
             if !display.ends_with(b"/") {
                 display.push(b'/');
@@ -194,9 +211,9 @@ impl Sources {
         size: u64,
         mtime_ns: i64,
     ) -> Result<SourceFile, TransferError> {
-        let root = &self.opened[usize::from(source)].root;
         let opened = if path.is_root() {
-            rustix::io::fcntl_dupfd_cloexec(root, 0)
+            let root = self.root(source);
+            root.and_then(|(root, _)| rustix::io::fcntl_dupfd_cloexec(root, 0))
         } else {
             // Without NONBLOCK a FIFO that took the file's name would block this thread for good.
             let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -265,19 +282,23 @@ impl Sources {
     }
 
     /// A source as it was opened.
-    pub(super) fn root(&self, source: u16) -> (&OwnedFd, &Stat) {
-        let Source { root, stat, .. } = &self.opened[usize::from(source)];
-        (root, stat)
+    ///
+    /// # Errors
+    /// When it is left out.
+    pub(super) fn root(&self, source: u16) -> Result<(&OwnedFd, &Stat), Errno> {
+        let opened = self.each[usize::from(source)].opened.as_ref();
+        let Opened { root, stat } = opened.map_err(|_| Errno::NOENT)?;
+        Ok((root, stat))
     }
 
     /// The only source, if it is a folder.
     pub(super) fn only_folder(&self) -> Option<&Stat> {
-        match &self.opened[..] {
-            [Source { stat, .. }]
-                if FileType::from_raw_mode(stat.st_mode) == FileType::Directory =>
-            {
-                Some(stat)
-            }
+        match &self.each[..] {
+            [
+                Source {
+                    opened: Ok(opened), ..
+                },
+            ] if opened.is_folder() => Some(&opened.stat),
             _ => None,
         }
     }
@@ -303,7 +324,7 @@ impl Sources {
 
     /// The name of a path below the transfer's root.
     pub(super) fn filtered_name(&self, source: u16, path: &TreePath) -> Vec<u8> {
-        let name = &self.opened[usize::from(source)].name;
+        let name = &self.each[usize::from(source)].name;
         let between = !name.is_empty() && !path.is_root();
         let slash: &[u8] = if between { b"/" } else { b"" };
         [name, slash, path.as_bytes()].concat()
@@ -311,20 +332,12 @@ impl Sources {
 }
 
 impl Source {
-    fn open(path: &[u8], reach: &Reach) -> Result<Self, TransferError> {
-        let failed = |error: Errno| TransferError::reading("read", path, error);
-        let stat = reach.stat(path).map_err(failed)?;
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        if !matches!(kind, FileType::RegularFile | FileType::Directory) {
-            return Err(TransferError::Here(format!(
-                "cannot copy {}: {}",
-                printable(path),
-                special(kind)
-            )));
-        }
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let root = reach.open(path, flags).map_err(failed)?;
-        let stat = rustix::fs::fstat(root.as_fd()).map_err(failed)?;
+    fn open(path: &[u8], keep: Keep, reach: &Reach) -> Result<Self, TransferError> {
+        let opened = match Opened::open(path, keep, reach) {
+            Ok(opened) => Ok(opened),
+            Err(TransferError::Unreadable(why)) => Err(why),
+            Err(error) => return Err(error),
+        };
         // A name that cannot be told is one that the receiver does not need either.
         let name = match base_name(path) {
             Ok(BaseName::Named(name)) => name,
@@ -333,10 +346,48 @@ impl Source {
         Ok(Self {
             path: path.to_vec(),
             name,
-            root,
-            stat,
+            opened,
         })
     }
+
+    /// What it is; `None` where it is left out.
+    fn kind(&self) -> Option<FileType> {
+        let opened = self.opened.as_ref().ok()?;
+        Some(FileType::from_raw_mode(opened.stat.st_mode))
+    }
+}
+
+impl Opened {
+    fn open(path: &[u8], keep: Keep, reach: &Reach) -> Result<Self, TransferError> {
+        let failed = |error: Errno| TransferError::reading("read", path, error);
+        let cannot = |what: &str, why: &str| {
+            let path = printable(path);
+            TransferError::Unreadable(format!("cannot copy {what}{path}{why}"))
+        };
+        let stat = reach.stat(path).map_err(|error| match error {
+            Errno::NOENT if is_link(path, reach) => cannot("what ", " leads to: there is nothing"),
+            error => failed(error),
+        })?;
+        let flags = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile | FileType::Directory => OFlags::RDONLY | OFlags::NONBLOCK,
+            _ if special_kind(keep, &stat).is_some() => OFlags::PATH,
+            kind => return Err(cannot("", &format!(": {}", special(kind)))),
+        };
+        let root = reach.open(path, flags).map_err(failed)?;
+        let stat = rustix::fs::fstat(root.as_fd()).map_err(failed)?;
+        Ok(Self { root, stat })
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        FileType::from_raw_mode(self.stat.st_mode) == FileType::Directory
+    }
+}
+
+/// Whether a path is a symbolic link.
+fn is_link(path: &[u8], reach: &Reach) -> bool {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW;
+    let stat = reach.open(path, flags).and_then(rustix::fs::fstat);
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use howdah_wire::limits::MAX_XATTRS_BYTES;
-use howdah_wire::{Attributes, Special, Xattrs, XattrsSum, printable};
+use howdah_wire::{Attributes, Keep, Special, Xattrs, XattrsSum, printable};
 use rustix::fs::{FileType, Stat};
 
 use crate::error::plain;
@@ -84,18 +84,7 @@ impl Sources {
 
     /// A special file that is kept; `None` where it is not.
     pub(super) fn special(&self, stat: &Stat) -> Option<Kind> {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Fifo => Special::Fifo,
-            FileType::Socket => Special::Socket,
-            FileType::CharacterDevice => Special::CharacterDevice,
-            FileType::BlockDevice => Special::BlockDevice,
-            _ => return None,
-        };
-        let kept = match kind.is_device() {
-            true => self.keep.devices,
-            false => self.keep.specials,
-        };
-        kept.then(|| Kind::Special {
+        special_kind(self.keep, stat).map(|kind| Kind::Special {
             attributes: self.attributes(stat),
             kind,
             device: (
@@ -104,6 +93,22 @@ impl Sources {
             ),
         })
     }
+}
+
+/// Which special file it is, if such files are kept.
+pub(super) fn special_kind(keep: Keep, stat: &Stat) -> Option<Special> {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Special::Fifo,
+        FileType::Socket => Special::Socket,
+        FileType::CharacterDevice => Special::CharacterDevice,
+        FileType::BlockDevice => Special::BlockDevice,
+        _ => return None,
+    };
+    let kept = match kind.is_device() {
+        true => keep.devices,
+        false => keep.specials,
+    };
+    kept.then_some(kind)
 }
 
 /// What tells a file that has other names too.

@@ -100,11 +100,12 @@ impl Sources {
         if !self.walk.one_file_system {
             return Ok(false);
         }
-        let (_, top) = self.root(source);
-        let open = self.open_folder(source, folder)?;
-        let stat = rustix::fs::fstat(&open).map_err(|error| {
+        let failed = |error: Errno| {
             TransferError::reading("read folder", &self.display(source, folder), error)
-        })?;
+        };
+        let (_, top) = self.root(source).map_err(failed)?;
+        let open = self.open_folder(source, folder)?;
+        let stat = rustix::fs::fstat(&open).map_err(failed)?;
         Ok(stat.st_dev != top.st_dev)
     }
 
@@ -124,7 +125,7 @@ impl Sources {
         let opened = match last.take() {
             Some(last) if last.0 == source && *last.1 == *parent => last,
             _ => {
-                let (root, _) = self.root(source);
+                let (root, _) = self.root(source)?;
                 let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 let folder = rustix::fs::openat2(root, parent, folder, Mode::empty(), INSIDE)?;
                 (source, parent.into(), folder)
@@ -143,7 +144,7 @@ impl Sources {
         flags: OFlags,
     ) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC;
-        let (root, _) = self.root(source);
+        let (root, _) = self.root(source)?;
         let below = match path.is_root() {
             true => b".".as_slice(),
             false => path.as_bytes(),

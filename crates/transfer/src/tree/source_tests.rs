@@ -39,6 +39,7 @@ fn a_scan_finds_everything_and_follows_nothing() {
     let sources = Sources::open(
         &[root.as_os_str().as_bytes().to_vec()],
         Filters::default(),
+        Keep::default(),
         &Reach::default(),
     )
     .unwrap();
@@ -87,6 +88,7 @@ fn a_missing_source_is_named() {
     let error = Sources::open(
         &[b"/no/such\n".to_vec()],
         Filters::default(),
+        Keep::default(),
         &Reach::default(),
     )
     .unwrap_err()
@@ -99,7 +101,7 @@ fn scanned(rules: &[&str], root: &Path) -> Result<Vec<String>, TransferError> {
     let rules: Vec<Vec<u8>> = rules.iter().map(|rule| rule.as_bytes().to_vec()).collect();
     let filters = Filters::try_from(rules).unwrap();
     let sources = [root.as_os_str().as_bytes().to_vec()];
-    let sources = Sources::open(&sources, filters, &Reach::default())?;
+    let sources = Sources::open(&sources, filters, Keep::default(), &Reach::default())?;
     let mut found = Vec::new();
     sources.scan(&mut |here| {
         found.push(match here {
@@ -172,7 +174,7 @@ fn names_in_folders_are_noted_but_for_those_that_the_filters_leave_out() {
     rustix::fs::mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     let filters = Filters::try_from(vec![b"- *.o".to_vec()]).unwrap();
     let sources = [root.as_os_str().as_bytes().to_vec()];
-    let sources = Sources::open(&sources, filters, &Reach::default()).unwrap();
+    let sources = Sources::open(&sources, filters, Keep::default(), &Reach::default()).unwrap();
     let mut noted = BTreeMap::new();
     let scanned = sources.noting_content(true).scan(&mut |here| {
         if let Found::Content(content) = here {

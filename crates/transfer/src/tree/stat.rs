@@ -22,3 +22,8 @@ pub(crate) fn mtime_ns(stat: &Stat) -> i64 {
     let ns = seconds * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
     ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
+
+/// Whether a modification time may stand for others, because it was moved to an end of what can be told.
+pub(super) fn is_moved(mtime_ns: i64) -> bool {
+    matches!(mtime_ns, i64::MIN | i64::MAX)
+}
