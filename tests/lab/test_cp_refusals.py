@@ -138,7 +138,7 @@ def test_no_permission_to_read(cp: Copier, source: Path, tmp_path: Path) -> None
         f"no permission to read {source}/file-3",
     }
     assert record.error == (
-        "2 files or folders could not be read, or not kept as asked; everything else was copied"
+        "2 files or folders could not be read or placed, or not kept as asked; everything else was copied"
     )
     assert sorted(done.stderr.splitlines()) == sorted(f"howdah: {line}" for line in [*said, record.error])
     there = tree(source)

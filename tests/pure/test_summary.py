@@ -152,6 +152,8 @@ def test_a_dry_run_lists_names_as_one_line_each() -> None:
     whole = summary(finished(dry_run_plan=some, links=2, target="t/src"), None).splitlines()
     assert [row.split()[-1] for row in whole[-4:-1]] == ["a", "b/10", "b/2"]
     assert whole[-1] == "Would copy 3 files, 3 B, 2 links, to dtn2:t/src; skip 0."
+    warned = summary(finished(dry_run_plan=some, warnings=["would remove x"]), None).splitlines()
+    assert warned[-2:] == ["warning: would remove x", "Would copy 3 files, 3 B; skip 0."]
     beyond = FilesBeyond(copy=2_999, copy_bytes=1_000_000, skip=4_000)
     more = summary(finished(dry_run_plan=actions, dry_run_beyond=beyond), None).splitlines()
     assert more[-2:] == ["… and 6,999 files more, not listed", "Would copy 3,000 files, 1.00 MB; skip 4,001."]

@@ -16,6 +16,9 @@ pub enum TransferError {
     /// A source, or something in it, that cannot be read; what else there is can.
     #[error("{0}")]
     Unreadable(String),
+    /// Something that has the name of what is copied, and stays; what else there is can be placed.
+    #[error("{0}")]
+    InTheWay(String),
     /// Something the far end reported.
     #[error("far end: {0}")]
     There(String),
@@ -75,8 +78,12 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
             "no space left to {action} {path}; make room and run the same command again, \
                  it goes on where this one stopped"
         ),
-        Some(libc::EACCES | libc::EPERM) => {
+        Some(libc::EACCES) => {
             format!("no permission to {action} {path}; check its owner and mode")
+        }
+        // What is immutable is refused to root, too.
+        Some(libc::EPERM) => {
+            format!("no permission to {action} {path}; check its owner, mode and flags (lsattr)")
         }
         Some(libc::EROFS) => format!("cannot {action} {path}: its file system is read-only"),
         Some(libc::ENOENT) => format!("cannot {action} {path}: no such file or folder"),

@@ -4,11 +4,13 @@
 mod between;
 mod broken;
 mod by_far;
+mod closed;
 mod delete;
 mod ends;
 mod filters;
 mod hostile;
 mod keep;
+mod kinds;
 mod listing;
 mod piped;
 mod resume;

@@ -1,7 +1,7 @@
 //! Copies that remove at the target what is not at the source.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::ends::{self, Ends, content, job, listing};
@@ -188,13 +188,14 @@ fn what_cannot_be_removed_is_named_and_the_rest_goes() {
     rustix::thread::set_capabilities(None, sets).unwrap();
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
-        // A folder that goes away may be closed to its owner, and one that stays may not.
+        // A folder of this user may be closed to it, and that of another one may not.
         let closed = |path: &str| {
-            let mode = fs::Permissions::from_mode(0o500);
+            let mode = fs::Permissions::from_mode(0o555);
             fs::set_permissions(target.join(path), mode).unwrap();
         };
         closed("sub/old");
         closed("sub/deep");
+        chown(target.join("sub/deep"), Some(12345), None).unwrap();
         let outcome = Ends::run(&deleting(direction, &source, &target)).unwrap();
         let came_to = &outcome["removal"];
         assert_eq!(

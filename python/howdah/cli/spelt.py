@@ -204,7 +204,11 @@ ROWS = (
         "a file that has partly arrived lies beside its target, as .NAME.howdah-part",
     ),
     Spelling("--ignore-errors", REFUSED, "nothing is removed if some of the sources could not be read"),
-    Spelling("--force", REFUSED, "remove the folder that is in the way of a file, and run the command again"),
+    Spelling(
+        "--force",
+        REFUSED,
+        "with --delete, a folder in the way of a file goes; otherwise remove it",
+    ),
     Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; files are compared by exact size and time"),
     Spelling("--delay-updates", REFUSED, "each file gets its name when it is whole; copy into a new folder"),
     Spelling(

@@ -6,7 +6,7 @@ from howdah.values.outcome import Outcome, Removal
 
 def in_words(request: Request, outcome: Outcome) -> str | None:
     """What was not done of what was asked for; None: nothing."""
-    parts = [_left_out(outcome)] if outcome.left_out else []
+    parts = [_left_out(request, outcome)] if outcome.left_out else []
     if outcome.removal is not None:
         parts += _not_removed(request, outcome.removal)
     return "; ".join(parts) or None
@@ -32,9 +32,10 @@ def _not_removed(request: Request, removal: Removal) -> list[str]:
     return []
 
 
-def _left_out(outcome: Outcome) -> str:
+def _left_out(request: Request, outcome: Outcome) -> str:
     named = len(outcome.left_out)
     count = named + outcome.left_out_more
     what = "1 file or folder" if count == 1 else f"{count:,} files or folders"
     which = f" (the first {named:,} are named)" if outcome.left_out_more else ""
-    return f"{what} could not be read, or not kept as asked{which}; everything else was copied"
+    rest = "would be" if request.dry_run else "was"
+    return f"{what} could not be read or placed, or not kept as asked{which}; everything else {rest} copied"

@@ -212,7 +212,7 @@ def _would(outcome: Outcome, target: str | None) -> list[str]:
     parts += [count(outcome.links, "link")] if outcome.links else []
     where = f", to {target}" if target else ""
     removes = "" if outcome.removal is None else f"; remove {remove + beyond.remove:,}"
-    return [*lines, f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
+    return [*lines, *_warnings(outcome), f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
 
 
 def _size(action: FileAction) -> str:

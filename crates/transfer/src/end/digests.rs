@@ -133,6 +133,13 @@ impl Digests {
         }
     }
 
+    /// Counts one in the sum alone: its file has come and has no name.
+    pub fn count(&self, digest: &Digest) {
+        for (sum, word) in lock(&self.sum).iter_mut().zip(digest.addend()) {
+            *sum = sum.wrapping_add(word);
+        }
+    }
+
     /// Takes what other ends say that all come to, where none were added here.
     pub fn take_for_all(&self, sum: DigestSum) {
         *lock(&self.sum) = sum;

@@ -14,6 +14,7 @@ use crate::tree::needed::Need;
 pub fn answer(context: &Context, listed: &Mutex<Listing>, offer: Offer, needs: Vec<Need>) {
     let mut needed = Vec::with_capacity(needs.len());
     let (mut found, mut other_xattrs) = (Vec::new(), Vec::new());
+    let left_out: Vec<bool> = needs.iter().map(|need| *need == Need::LeftOut).collect();
     let mut left = MAX_SPANS;
     for (index, need) in (0u16..).zip(needs) {
         needed.push(matches!(need, Need::AllBut(_)));
@@ -28,14 +29,15 @@ pub fn answer(context: &Context, listed: &Mutex<Listing>, offer: Offer, needs: V
         }
     }
     let mut notes = lock(&context.board.notes);
-    let files = offer.files.iter().zip(&needed);
-    for (file, _) in files.filter(|(_, needed)| !**needed) {
+    let files = offer.files.iter().zip(needed.iter().zip(&left_out));
+    for (file, _) in files.filter(|(_, (needed, left_out))| !**needed && !**left_out) {
         notes.skipped.files += 1;
         notes.skipped.bytes = notes.skipped.bytes.saturating_add(file.size);
     }
     drop(notes);
     if context.job.dry_run && context.side == Side::Near {
-        for (file, &needed) in offer.files.into_iter().zip(&needed) {
+        let files = offer.files.into_iter().zip(needed.iter().zip(&left_out));
+        for (file, (&needed, _)) in files.filter(|(_, (_, left_out))| !**left_out) {
             let action = Action::of(needed);
             lock(listed).add(file.source, file.path, file.size, action);
         }

@@ -81,6 +81,7 @@ pub fn run(
         Placement::new(targets.each)
             .skipping(job.skip)
             .durable(job.sync)
+            .deleting(job.delete)
             .keeping(job.keep, targets.confined),
         job.plan.streams,
         job.sync,
@@ -143,10 +144,14 @@ pub fn run(
         names_taken,
     };
     let outcome = run.until_finished(mark);
-    if outcome.is_err() {
+    if let Err(error) = &outcome {
         context.abort.trigger();
         context.join();
         run.receiving.discard();
+        // Where the connection was lost another end may go on already, and needs folders as they are.
+        if !matches!(error, TransferError::Gone(_) | TransferError::Silent(_)) {
+            run.receiving.placement().close_all_to_owner();
+        }
     }
     outcome
 }
@@ -267,6 +272,7 @@ impl Run<'_> {
                 removing.carry_out(context, receiving.placement(), &listed)?;
             }
             if !dry_run {
+                receiving.place_later(context)?;
                 receiving.finish(context)?;
             }
             let _ = context.events.send(Event::InPlace);
@@ -357,6 +363,10 @@ impl Run<'_> {
                     let not_kept = |why| self.context.leave_out(why);
                     needs.push(placement.needs(file, self.context.job.dry_run, not_kept)?);
                 }
+                let foreseen = self.receiving.placement().foreseen();
+                foreseen
+                    .into_iter()
+                    .for_each(|line| self.context.warn(line));
                 match &mut self.comparing {
                     Some(comparing) => comparing.hold(self.context, offer, needs)?,
                     None => answer(self.context, &self.listed, offer, needs),

@@ -85,35 +85,42 @@ impl Removing {
         let delete = job.delete.ok_or(TransferError::Cancelled)?;
         let stop = || context.abort.stopping();
         let warn = |line| context.warn(line);
+        let in_the_way = placement.take_in_the_way();
         let search = Search {
             placement,
             sources: &job.sources,
             filters: &job.filters,
             excluded: delete.excluded,
             one_file_system: job.walk.one_file_system,
+            in_the_way: &in_the_way,
+            dry_run: job.dry_run,
             held: MAX_HELD_NAMES,
             stop: &stop,
             warn: &warn,
             looked_at: &board.looked_at,
         };
         let found = search.run(&std::mem::take(&mut *lock(&self.contents)))?;
+        // What has gone already for what was copied counts, too.
+        let gone = placement.room().removed();
         let mut removal = Removal {
-            extraneous: found.count,
+            extraneous: found.count + gone,
             failed: found.failed,
             ..Removal::default()
         };
-        if delete.most.is_some_and(|most| found.count > most) {
+        if delete.most.is_some_and(|most| found.count + gone > most) {
             removal.held = Some(Held::TooMany);
         }
         if job.dry_run {
             list(context, &found, listed)?;
-        } else if removal.held.is_none() && found.count > 0 {
-            if job.sync {
-                // What came in place of something must outlive a power cut before that goes.
-                placement.flush_names(stop)?;
+        } else if removal.held.is_none() {
+            if found.count > 0 {
+                if job.sync {
+                    // What came in place of something must outlive a power cut before that goes.
+                    placement.flush_names(stop)?;
+                }
+                removal.failed += removal::remove(placement, &found, &board.removed, &warn, &stop)?;
             }
-            removal.failed += removal::remove(placement, &found, &board.removed, &warn, &stop)?;
-            removal.removed = board.removed.load(Ordering::Relaxed);
+            removal.removed = board.removed.load(Ordering::Relaxed) + gone;
         }
         Ok(removal)
     }

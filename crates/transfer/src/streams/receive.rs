@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::{
-    Checksum, Connection, Doing, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally, TAKEN_BYTES,
-    Totals, Verdict, printable,
+    Checksum, Connection, Doing, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, StreamTally,
+    TAKEN_BYTES, Totals, Verdict, printable,
 };
 
 use crate::end::abort::lock;
@@ -17,7 +17,8 @@ use crate::error::TransferError;
 use crate::streams::receive_file::OpenFiles;
 use crate::streams::receive_pipe::Pipe;
 use crate::streams::stream::{Stream, StreamError};
-use crate::tree::commit::Committer;
+use crate::tree::commit::{Committer, Complete};
+use crate::tree::later::Later;
 use crate::tree::metadata::NotKept;
 use crate::tree::other_names::OtherName;
 use crate::tree::place::Placement;
@@ -125,17 +126,149 @@ impl Receiving {
         if let Some(Pipe::Out(outlet)) = &self.pipe {
             return outlet.pour(stop);
         }
-        self.committer.run(stop, |file| {
-            self.placement.note_named(file.draft.destination())?;
-            context.board.files.fetch_add(1, Ordering::Relaxed);
-            let digest = Digest {
-                source: file.piece.source,
-                path: file.piece.path,
-                blake3: file.blake3,
-            };
-            context.note_digests([digest]);
-            Ok(())
-        })
+        self.committer.run(stop, |file| self.name(context, file))
+    }
+
+    /// Gives a file its name, or has it wait until that is free.
+    fn name(&self, context: &Context, file: Complete) -> Result<(), TransferError> {
+        match file.draft.give_name() {
+            Err(TransferError::InTheWay(why)) => {
+                if let Some((Later::File(file), why)) =
+                    self.placement.put_off(Later::File(file), why)
+                {
+                    context.leave_out(why);
+                    self.not_placed(context, file.piece, file.blake3);
+                }
+                return Ok(());
+            }
+            other => other?,
+        }
+        self.placement.note_named(file.draft.destination())?;
+        context.board.files.fetch_add(1, Ordering::Relaxed);
+        let digest = Digest {
+            source: file.piece.source,
+            path: file.piece.path,
+            blake3: file.blake3,
+        };
+        context.note_digests([digest]);
+        Ok(())
+    }
+
+    /// Counts a file as one that has come, and not as one that is here.
+    pub(super) fn not_placed(&self, context: &Context, piece: FilePiece, blake3: Checksum) {
+        let (source, path) = (piece.source, piece.path);
+        let digest = Digest {
+            source,
+            path,
+            blake3,
+        };
+        context.board.digests.count(&digest);
+        lock(&self.given_up).add(&Totals {
+            files: 1,
+            ..Totals::default()
+        });
+    }
+
+    /// Places what had to wait for the removal; what still cannot be is left out.
+    ///
+    /// # Errors
+    /// As the system refuses; [`TransferError::Cancelled`] when this end stops.
+    pub fn place_later(&self, context: &Context) -> Result<(), TransferError> {
+        for later in self.placement.take_later() {
+            if context.abort.stopping() {
+                return Err(TransferError::Cancelled);
+            }
+            match later {
+                Later::File(file) => self.name(context, file)?,
+                Later::Made(piece) => self.make(context, piece)?,
+                Later::Name(name) => match self.placement.give_other_name(&name) {
+                    Err(TransferError::Here(why) | TransferError::InTheWay(why)) => {
+                        context.leave_out(why);
+                    }
+                    other => other?,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what has no content of its own; where its name is taken, it waits for that or is left out.
+    fn make(&self, context: &Context, piece: Piece) -> Result<(), TransferError> {
+        let may_wait = matches!(piece, Piece::Link { .. } | Piece::Special { .. });
+        let again = may_wait.then(|| Later::Made(piece.clone()));
+        let why = match self.try_to_make(context, piece) {
+            Err(TransferError::InTheWay(why)) => why,
+            other => return other,
+        };
+        let left_out = match again {
+            Some(later) => self.placement.put_off(later, why).map(|(_, why)| why),
+            None => Some(why),
+        };
+        left_out.into_iter().for_each(|why| context.leave_out(why));
+        Ok(())
+    }
+
+    fn try_to_make(&self, context: &Context, piece: Piece) -> Result<(), TransferError> {
+        let _opening = spent::doing(Doing::Opening);
+        let placement = &self.placement;
+        let not_kept = |why: NotKept| why.into_iter().for_each(|why| context.leave_out(why));
+        match piece {
+            Piece::Folder {
+                source,
+                path,
+                attributes,
+            } => placement.make_folder(source, &path, attributes),
+            Piece::Link {
+                source,
+                path,
+                target,
+                mtime_ns,
+                owner,
+            } => {
+                let owner = owner.as_deref();
+                not_kept(placement.link(source, &path, &target, mtime_ns, owner)?);
+                Ok(())
+            }
+            Piece::Attributes {
+                source,
+                path,
+                size,
+                attributes,
+            } => {
+                not_kept(placement.give_attributes(source, &path, size, &attributes)?);
+                Ok(())
+            }
+            Piece::Special {
+                source,
+                path,
+                attributes,
+                kind,
+                device,
+            } => {
+                match placement.make_special(source, &path, &attributes, kind, device)? {
+                    Made::Yes => {}
+                    Made::LeftOut(why) => context.warn(why),
+                    Made::Failed(why) => context.leave_out(why),
+                }
+                Ok(())
+            }
+            Piece::HardLink {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            } => placement.note_other_name(&OtherName {
+                source,
+                path,
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            }),
+            _ => Err(PieceError::Malformed.into()),
+        }
     }
 
     /// Waits when all streams have ended until all files have all their names: nothing may be missing. Returns early
@@ -259,71 +392,7 @@ impl Receiver<'_> {
             Piece::Memory { len } => self.receive_memory(len),
             Piece::End(_) => Ok(()),
             Piece::Piped(_) | Piece::Sealed { .. } => Err(PieceError::Malformed.into()),
-            piece => self.make(piece),
-        }
-    }
-
-    /// Makes what has no content of its own.
-    fn make(&self, piece: Piece) -> Result<(), TransferError> {
-        let _opening = spent::doing(Doing::Opening);
-        let placement = &self.receiving.placement;
-        match piece {
-            Piece::Folder {
-                source,
-                path,
-                attributes,
-            } => placement.make_folder(source, &path, attributes),
-            Piece::Link {
-                source,
-                path,
-                target,
-                mtime_ns,
-                owner,
-            } => {
-                let owner = owner.as_deref();
-                let not_kept = placement.link(source, &path, &target, mtime_ns, owner)?;
-                self.not_kept(not_kept);
-                Ok(())
-            }
-            Piece::Attributes {
-                source,
-                path,
-                size,
-                attributes,
-            } => {
-                self.not_kept(placement.give_attributes(source, &path, size, &attributes)?);
-                Ok(())
-            }
-            Piece::Special {
-                source,
-                path,
-                attributes,
-                kind,
-                device,
-            } => {
-                match placement.make_special(source, &path, &attributes, kind, device)? {
-                    Made::Yes => {}
-                    Made::LeftOut(why) => self.context.warn(why),
-                    Made::Failed(why) => self.context.leave_out(why),
-                }
-                Ok(())
-            }
-            Piece::HardLink {
-                source,
-                path,
-                first_source,
-                first,
-                size,
-                mtime_ns,
-            } => placement.note_other_name(&OtherName {
-                source,
-                path,
-                first_source,
-                first,
-                size,
-                mtime_ns,
-            }),
-            _ => Err(PieceError::Malformed.into()),
+            piece => receiving.make(self.context, piece),
         }
     }
 

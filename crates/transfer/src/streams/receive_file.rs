@@ -33,7 +33,7 @@ struct OpenFile {
 
 /// What there is of an [`OpenFile`].
 struct Parts {
-    /// Absent once the file is given up.
+    /// Absent once the file is given up, and where it is left out for what is in its way.
     draft: Option<Arc<Draft>>,
     arrivals: Arrivals,
     assembly: Assembly,
@@ -80,18 +80,25 @@ impl OpenFiles {
                 "the other end broke the protocol: too many files at once".to_owned(),
             ));
         }
-        let (draft, why) = placement.draft_in_parts(
+        let began = placement.draft_in_parts(
             piece.source,
             &piece.path,
             piece.size,
             piece.attributes.mtime_ns,
-        )?;
-        let draft = Arc::new(draft);
+        );
+        let (draft, why) = match began {
+            Err(TransferError::InTheWay(why)) => {
+                context.leave_out(why);
+                (None, None)
+            }
+            other => other.map(|(draft, why)| (Some(Arc::new(draft)), why))?,
+        };
+        let display = draft.as_ref().map(|draft| draft.display().to_vec());
         let file = Arc::new(OpenFile {
             first: piece.clone(),
-            display: draft.display().to_vec(),
+            display: display.unwrap_or_else(|| piece.path.as_bytes().to_vec()),
             parts: Mutex::new(Parts {
-                draft: Some(Arc::clone(&draft)),
+                draft: draft.clone(),
                 arrivals: Arrivals::new(piece.size),
                 assembly: Assembly::new(piece.size),
             }),
@@ -101,7 +108,9 @@ impl OpenFiles {
         if let Some(why) = why {
             context.warn(why);
         }
-        if draft.wants_pages(piece.size) {
+        if let Some(draft) = draft
+            && draft.wants_pages(piece.size)
+        {
             let size = piece.size;
             context.spawn("howdah-pages", move |context| {
                 let alone = || context.abort.stopping() || Arc::strong_count(&draft) == 1;
@@ -117,12 +126,22 @@ impl Receiver<'_> {
     pub(super) fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
         let opening = spent::doing(Doing::Opening);
         let placement = &self.receiving.placement;
-        let draft = placement.draft(piece.source, &piece.path, piece.size, &piece.attributes)?;
+        let began = placement.draft(piece.source, &piece.path, piece.size, &piece.attributes);
+        let draft = match began {
+            Err(TransferError::InTheWay(why)) => {
+                self.context.leave_out(why);
+                None
+            }
+            other => Some(other?),
+        };
         drop(opening);
         let mut hasher = blake3::Hasher::new();
         self.payload(piece.len, |parts, offset| {
             hash(&mut hasher, parts);
-            draft.write_at(parts, offset)
+            match &draft {
+                Some(draft) => draft.write_at(parts, offset),
+                None => Ok(()),
+            }
         })?;
         let blake3 = *hasher.finalize().as_bytes();
         let verdict = self.verdict(blake3)?;
@@ -132,7 +151,13 @@ impl Receiver<'_> {
             self.give_up(&arrivals, piece.len);
             return Ok(());
         }
-        self.complete(Arc::new(draft), piece, blake3)
+        match draft {
+            Some(draft) => self.complete(Arc::new(draft), piece, blake3),
+            None => {
+                self.receiving.not_placed(self.context, piece, blake3);
+                Ok(())
+            }
+        }
     }
 
     pub(super) fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
@@ -251,6 +276,11 @@ impl Receiver<'_> {
             return Ok(());
         };
         let Some(draft) = parts.draft.take() else {
+            drop(parts);
+            self.receiving.open.remove(piece.file);
+            let first = file.first.clone();
+            self.receiving
+                .not_placed(self.context, first, *digest.as_bytes());
             return Ok(());
         };
         lock(&self.receiving.resumed).add(&parts.arrivals.found());

@@ -128,7 +128,7 @@ impl Committer {
     }
 
     /// The work of the thread: flushes and names batches until [`Self::finish`] has been called and
-    /// all is done. `named` takes each file that has its name. When this end stops, what is waiting
+    /// all is done. `name` gives each file its name. When this end stops, what is waiting
     /// is still named, because it is complete.
     ///
     /// # Errors
@@ -136,9 +136,9 @@ impl Committer {
     pub fn run(
         &self,
         stop: impl Fn() -> bool,
-        named: impl FnMut(Complete) -> Result<(), TransferError> + Send,
+        name: impl FnMut(Complete) -> Result<(), TransferError> + Send,
     ) -> Result<(), TransferError> {
-        let outcome = self.name_batches(stop, named);
+        let outcome = self.name_batches(stop, name);
         let mut state = lock(&self.state);
         state.at_work = 0;
         if let Err(error) = outcome {
@@ -153,17 +153,14 @@ impl Committer {
     fn name_batches(
         &self,
         stop: impl Fn() -> bool,
-        mut named: impl FnMut(Complete) -> Result<(), TransferError> + Send,
+        mut name: impl FnMut(Complete) -> Result<(), TransferError> + Send,
     ) -> Result<(), TransferError> {
         thread::scope(|scope| {
             let (flushed, to_name) = mpsc::sync_channel::<Vec<Complete>>(FLUSHED);
             let naming = thread::Builder::new().name("howdah-name".to_owned());
             let naming = naming.spawn_scoped(scope, move || {
                 for batch in to_name {
-                    let outcome = batch.into_iter().try_for_each(|file| {
-                        file.draft.give_name()?;
-                        named(file)
-                    });
+                    let outcome = batch.into_iter().try_for_each(&mut name);
                     let mut state = lock(&self.state);
                     state.at_work -= 1;
                     state.failed = outcome.err();
@@ -345,7 +342,7 @@ mod tests {
         let target = Target::new();
         let committer = Committer::new(true);
         thread::scope(|scope| {
-            scope.spawn(|| committer.run(|| false, |_| Ok(())));
+            scope.spawn(|| committer.run(|| false, |file| file.draft.give_name()));
             for number in 0..3000 {
                 let file = target.complete(&number.to_string(), 1);
                 committer.hand_over(file, || false).unwrap();

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::error::TransferError;
 use crate::tree::reach::INSIDE;
+use crate::tree::room::{Room, device_stays};
 use crate::tree::stat::special;
 
 /// A name in an open folder.
@@ -23,18 +24,34 @@ pub struct Destination {
     pub name: Vec<u8>,
     /// The whole path, for messages.
     pub display: Vec<u8>,
+    /// What may go for it.
+    pub room: Arc<Room>,
 }
 
 impl Destination {
-    /// Gives what lies beside, under the name `beside`, this one; a file or link there is replaced.
+    /// Removes an empty folder that has the name.
     ///
     /// # Errors
-    /// When a folder or a special file has the name; what lies beside stays there.
+    /// [`TransferError::InTheWay`] when a folder stays there, or a device.
+    pub(crate) fn make_room(&self) -> Result<(), TransferError> {
+        let (folder, name) = (&self.folder, self.name.as_slice());
+        match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(there) if FileType::from_raw_mode(there.st_mode) == FileType::Directory => {
+                self.room.make_for_file(self)
+            }
+            Ok(there) => device_stays(&there, &self.display).map_or(Ok(()), Err),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Gives what lies beside, under the name `beside`, this one; what is there is replaced, but for a folder with
+    /// something in it and a device.
+    ///
+    /// # Errors
+    /// Those of [`Self::make_room`]; what lies beside stays there.
     pub(crate) fn replace_by(&self, beside: &[u8]) -> Result<(), TransferError> {
         let (folder, name) = (&self.folder, self.name.as_slice());
-        if let Ok(there) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            refuse_special(&there, &self.display)?;
-        }
+        self.make_room()?;
         rustix::fs::renameat(folder, beside, folder, name)
             .map_err(|error| TransferError::path("write", &self.display, error))
     }

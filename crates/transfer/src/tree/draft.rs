@@ -308,7 +308,8 @@ impl Draft {
     /// replaced.
     ///
     /// # Errors
-    /// When the name is refused, or another program has taken the file away from beside the target.
+    /// When the name is refused, or another program has taken the file away from beside the target;
+    /// [`TransferError::InTheWay`] when something stays that has it.
     pub fn give_name(&self) -> Result<(), TransferError> {
         let name = self.destination.name.as_slice();
         let mut beside = lock(&self.beside);
@@ -319,7 +320,7 @@ impl Draft {
         if beside.is_none() {
             match self.link(name) {
                 Ok(()) => return Ok(()),
-                Err(Errno::EXIST) => {}
+                Err(Errno::EXIST) => self.destination.make_room()?,
                 Err(error) => return Err(self.failed(error)),
             }
             let other = self.link_beside().map_err(|error| self.failed(error))?;

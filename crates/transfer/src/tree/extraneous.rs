@@ -69,6 +69,10 @@ pub struct Search<'a> {
     pub excluded: bool,
     /// Whether folders of another file system than that of their target stay as they are.
     pub one_file_system: bool,
+    /// Folders that have names of something else.
+    pub in_the_way: &'a Spool<(u16, TreePath)>,
+    /// Whether folders are not made that the source has.
+    pub dry_run: bool,
     /// Names of one folder that are held at a time, usually [`MAX_HELD_NAMES`].
     pub held: usize,
     /// Says when this end stops.
@@ -93,6 +97,8 @@ impl Search<'_> {
             above: Above::default(),
         };
         contents.each(&mut |content| run.take(&content))?;
+        self.in_the_way
+            .each(&mut |(source, path)| run.take_in_the_way(source, &path))?;
         Ok(run.found)
     }
 }
@@ -156,6 +162,9 @@ impl Run<'_> {
         known.sort_unstable();
         let left = self.left.take();
         let mut next = (!content.complete).then(Spool::default);
+        if self.search.dry_run && content.complete {
+            self.note_before_folder(content.source, &content.folder)?;
+        }
         if let Some(here) = self.enter_known(content.source, &content.folder)? {
             match left {
                 Some(left) => left.each(&mut |name| self.sift(&here, &name, &known, &mut next))?,
@@ -309,7 +318,10 @@ impl Run<'_> {
             return Ok(Judged::Stays);
         }
         if part::in_use(&here.folder, name, &stat) {
-            self.stays(&shown(), "another copy is writing it");
+            let own = self.search.placement.is_part_of_waiting(here.source, &path);
+            if !own {
+                self.stays(&shown(), "another copy is writing it");
+            }
             return Ok(Judged::Stays);
         }
         if !is_folder {
@@ -506,6 +518,9 @@ fn below(folder: &[u8], name: &[u8]) -> Vec<u8> {
     };
     [folder, slash, name].concat()
 }
+
+#[path = "other_kind.rs"]
+mod other_kind;
 
 #[cfg(test)]
 #[path = "extraneous_tests.rs"]

@@ -11,7 +11,7 @@ use crate::error::TransferError;
 use crate::tree::spool::Spool;
 
 /// What the owner of a folder needs to change what is in it.
-const OWNER_MODE: u32 = 0o700;
+pub(super) const OWNER_MODE: u32 = 0o700;
 
 /// A folder and its attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub enum FolderMode {
     New(u32),
     /// That which it has.
     Own,
+    /// That which it had before it was opened to its owner. Such a folder may be noted for its attributes, too.
+    Had(u32),
 }
 
 impl FolderMode {
@@ -44,7 +46,7 @@ impl FolderMode {
             Self::Source(mode) => Some(mode | OWNER_MODE),
             // By the mode in which it was made the next copy tells that it lacks its own.
             Self::New(mode) if !is_closed(mode) => Some(mode),
-            Self::New(_) | Self::Own => None,
+            Self::New(_) | Self::Own | Self::Had(_) => None,
         }
     }
 
@@ -52,6 +54,7 @@ impl FolderMode {
     fn closed_to_owner(self) -> Option<u32> {
         match self {
             Self::Source(mode) | Self::New(mode) => Some(mode).filter(|mode| is_closed(*mode)),
+            Self::Had(mode) => Some(mode),
             Self::Own => None,
         }
     }
@@ -99,9 +102,9 @@ impl Folders {
         &self,
         mut set: impl FnMut(Folder, Option<u32>) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        self.spool.each(&mut |folder: Folder| {
-            let mode = folder.mode.open_to_owner();
-            set(folder, mode)
+        self.spool.each(&mut |folder: Folder| match folder.mode {
+            FolderMode::Had(_) => Ok(()),
+            mode => set(folder, mode.open_to_owner()),
         })?;
         for &depth in self.closed_depths.iter().rev() {
             self.spool
@@ -183,6 +186,17 @@ mod tests {
             ("closed", None),
             ("closed", Some(0o555)),
         ];
+        assert_eq!(order, expected.map(|(path, mode)| (path.to_owned(), mode)));
+    }
+
+    #[test]
+    fn a_folder_that_was_opened_gets_its_mode_back_after_those_in_it() {
+        let order = order(&[
+            ("a", FolderMode::Had(0o500)),
+            ("a/b", FolderMode::Had(0o000)),
+            ("a", FolderMode::Own),
+        ]);
+        let expected = [("a", None), ("a/b", Some(0o000)), ("a", Some(0o500))];
         assert_eq!(order, expected.map(|(path, mode)| (path.to_owned(), mode)));
     }
 }

@@ -1,12 +1,13 @@
 //! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `source_links`; `landing` says what of several sources lands where one
 //! has been before), which hands them out from its `queue` once the
 //! receiver has answered its `offers` with what is `needed`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
-//! place and on stable storage at the receiver (`target`, `place`, `draft`, `commit`, `durable`). A file's other names are told by its number at
+//! place and on stable storage at the receiver (`target`, `place`, `entered`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
 //! names of `owners`, `xattrs`, and `special_files`, or the modes of `new_modes`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
-//! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. Where the near
+//! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. `room` takes away what is in
+//! the way of something else, or has it wait in `later` for the removal. Where the near
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
 pub mod assembly;
@@ -16,6 +17,7 @@ pub mod content;
 pub mod destination;
 pub mod draft;
 pub mod durable;
+pub mod entered;
 pub mod entry;
 pub mod expand;
 pub mod extraneous;
@@ -27,6 +29,7 @@ pub mod holes;
 pub mod inlet;
 pub mod journal;
 pub mod landing;
+pub mod later;
 pub mod listed;
 pub mod metadata;
 pub mod names;
@@ -43,6 +46,7 @@ pub mod queue;
 pub mod reach;
 pub mod ready;
 pub mod removal;
+pub mod room;
 pub mod scan;
 pub mod skipped;
 pub mod slicing;

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use rustix::thread::CapabilitySet;
+
 use howdah_wire::{Account, Attributes, Keep, OfferedFile, Owner, Span};
 
 use crate::tree::keep_tests::{path, placement};
@@ -145,6 +147,28 @@ fn a_folder_that_a_cut_copy_has_made_gets_its_mode_from_the_next_and_others_keep
         next.finish(true, || false, drop).unwrap();
         assert_eq!(modes(), expected);
     }
+}
+
+#[test]
+fn a_folder_that_was_opened_is_closed_again_where_the_copy_ends_early() {
+    let mut sets = rustix::thread::capabilities(None).unwrap();
+    sets.effective
+        .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    rustix::thread::set_capabilities(None, sets).unwrap();
+    let base = tempfile::tempdir().unwrap();
+    let at = |name: &str| base.path().join(name);
+    fs::create_dir_all(at("own/deep")).unwrap();
+    set_mode(&at("own/deep"), 0o100);
+    set_mode(&at("own"), 0o600);
+    let cut = placement(base.path(), without_modes());
+    place(&cut, "own/deep/file");
+    assert_eq!(mode(&at("own")), 0o700);
+    assert_eq!(mode(&at("own/deep")), 0o700);
+    cut.close_all_to_owner();
+    assert_eq!(mode(&at("own")), 0o600);
+    set_mode(&at("own"), 0o700);
+    assert_eq!(mode(&at("own/deep")), 0o100);
+    set_mode(&at("own/deep"), 0o700);
 }
 
 #[test]

@@ -28,11 +28,13 @@ pub enum Need {
     Comparison,
     /// All of it but for what may be there, which is worth a comparison.
     AllBut(Vec<Span>),
+    /// Nothing: something has its name, and stays.
+    LeftOut,
 }
 
 impl Placement {
-    /// What must be sent of a file: nothing if it is skipped for what is there or is not. One that is the same gets
-    /// its owner and mode, and `not_kept` is told why one of them cannot be. A part that is of no use any more is
+    /// What must be sent of a file: nothing if it is skipped for what is there or is not, or left out for it. One that is
+    /// the same gets its owner and mode. `not_kept` is told why one of them cannot be, and why a file is left out. A part that is of no use any more is
     /// removed. If `only_look`, nothing changes.
     ///
     /// # Errors
@@ -50,12 +52,23 @@ impl Placement {
                 false => Need::AllBut(Vec::new()),
             });
         };
-        let looked = self.look(file.source, folder, &relative);
+        let mut looked = self.look(file.source, folder, &relative);
+        if matches!(looked, Err(Errno::ACCESS)) && !only_look {
+            self.open_way(file.source, target, parent_and_name(&relative).0);
+            looked = self.look(file.source, folder, &relative);
+        }
         let skipped = match &looked {
             Ok(stat) => skipped(self.skip, file, stat),
+            // What is no folder stays for who ignores what is there.
+            Err(Errno::NOTDIR | Errno::LOOP) if self.skip.there => Some(Skipped::Untouched),
             Err(_) => self.skip.missing.then_some(Skipped::Untouched),
         };
         let Some(skipped) = skipped else {
+            let there = looked.as_ref().map_err(|error| *error);
+            if let Some(why) = self.kept_out(file, target, &relative, there, only_look) {
+                not_kept(why);
+                return Ok(Need::LeftOut);
+            }
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         };
         let need = match (skipped, &looked) {
@@ -161,10 +174,25 @@ impl Placement {
             return Ok(false);
         }
         let (target, relative) = self.relative(source, path)?;
-        Ok(match is_there(target, &relative) {
-            true => there,
-            false => missing,
+        Ok(match self.find(source, target, &relative) {
+            Ok(()) => there,
+            Err(Errno::NOTDIR | Errno::LOOP) if there => true,
+            Err(_) => missing,
         })
+    }
+
+    /// Looks for something of a name below a target; what is behind a symbolic link is not there.
+    pub(super) fn find(&self, source: u16, target: &Target, relative: &[u8]) -> Result<(), Errno> {
+        let folder = target.folder.as_ref().ok_or(Errno::NOENT)?;
+        let path = if relative.is_empty() { b"." } else { relative };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE);
+        let mut opened = open();
+        if matches!(opened, Err(Errno::ACCESS)) {
+            self.open_way(source, target, parent_and_name(relative).0);
+            opened = open();
+        }
+        opened.map(drop)
     }
 }
 
@@ -208,17 +236,6 @@ fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
 fn is_file_of(there: &Stat, size: u64) -> bool {
     FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
         && u64::try_from(there.st_size) == Ok(size)
-}
-
-/// Whether something has a name below a target; what is behind a symbolic link is not.
-pub(super) fn is_there(target: &Target, relative: &[u8]) -> bool {
-    let path = if relative.is_empty() { b"." } else { relative };
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = target
-        .folder
-        .as_ref()
-        .map(|folder| rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE));
-    matches!(opened, Some(Ok(_)))
 }
 
 /// What an earlier copy may have left of a file that is needed. What it has left of another state of the

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
 use crate::tree::destination::{link_open, temporary_name};
+use crate::tree::later::Later;
 use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, not_asked_for, same_time};
 use crate::tree::reach::INSIDE;
@@ -69,14 +70,21 @@ impl Placement {
                 return Err(TransferError::Cancelled);
             }
             match self.give_other_name(&name) {
-                Err(TransferError::Here(why)) => left_out(why),
+                Err(TransferError::Here(why)) if !self.waits(name.first_source, &name.first) => {
+                    left_out(why);
+                }
+                Err(TransferError::Here(why) | TransferError::InTheWay(why)) => {
+                    if let Some((_, why)) = self.put_off(Later::Name(name), why) {
+                        left_out(why);
+                    }
+                }
                 other => other?,
             }
             Ok(())
         })
     }
 
-    fn give_other_name(&self, name: &OtherName) -> Result<(), TransferError> {
+    pub(crate) fn give_other_name(&self, name: &OtherName) -> Result<(), TransferError> {
         let (target, first) = self.relative(name.first_source, &name.first)?;
         let first_shown = printable(&target.display(&first));
         let destination = self.destination(name.source, &name.path)?;
@@ -101,6 +109,7 @@ impl Placement {
         }
         match link_open(&file, folder, own) {
             Err(Errno::EXIST) => {
+                destination.make_room()?;
                 let beside = link_beside(&file, folder, own).map_err(failed)?;
                 let replaced = destination.replace_by(&beside);
                 // Where both are names of one file already, a rename leaves both.

@@ -4,13 +4,13 @@
 //! symbolic link. A file does not have its name until it is complete; `draft` says where it is until
 //! then.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::{Attributes, Keep, LinkTarget, Owner, Skip, TreePath, printable};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -18,42 +18,44 @@ use crate::error::{TransferError, plain};
 use crate::tree::destination::{Destination, open_folder, temporary_name};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
+use crate::tree::entered::{OpenFolders, enter};
 use crate::tree::folders::{Folder, FolderMode, Folders};
+use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
-use crate::tree::needed::is_there;
-use crate::tree::new_modes::{UNFINISHED, is_unfinished};
+use crate::tree::new_modes::is_unfinished;
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
-use crate::tree::reach::INSIDE;
+use crate::tree::room::{Foreseen, Room};
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
 use crate::tree::unfinished;
-
-/// Folders kept open, so that files of one folder do not look it up again.
-const MAX_OPEN_FOLDERS: usize = 128;
-
-/// By source and path below its target's folder.
-type OpenFolders = HashMap<(u16, Vec<u8>), Arc<OwnedFd>>;
 
 /// The receiving side's file system, below the targets of one job.
 #[derive(Debug)]
 pub struct Placement {
     targets: Vec<Target>,
     pub(super) metadata: Metadata,
-    open: Mutex<OpenFolders>,
+    pub(super) open: Mutex<OpenFolders>,
     /// The folder in which an offered file was looked for last: of which source, and where.
     pub(super) looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
-    folders: Mutex<Folders>,
+    pub(super) folders: Mutex<Folders>,
     /// Held while a folder is made that has a mark.
-    marking: Mutex<()>,
+    pub(super) marking: Mutex<()>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
+    /// What may go for what is placed.
+    pub(super) room: Arc<Room>,
+    /// Folders that have names of something else, and go with what the source has not.
+    pub(super) in_the_way: Mutex<Spool<(u16, TreePath)>>,
+    /// What waits for that; absent where nothing is removed, or no more.
+    pub(super) waiting: Mutex<Option<Vec<Later>>>,
+    pub(super) foreseen: Mutex<Foreseen>,
     /// Where names have changed that are not on stable storage yet.
     pub(super) unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
     pub(super) skip: Skip,
     /// Whether what is placed has to outlive a power cut.
-    durable: bool,
+    pub(super) durable: bool,
 }
 
 impl Placement {
@@ -67,6 +69,10 @@ impl Placement {
             folders: Mutex::default(),
             marking: Mutex::default(),
             other_names: Mutex::default(),
+            room: Arc::default(),
+            in_the_way: Mutex::default(),
+            waiting: Mutex::default(),
+            foreseen: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
             skip: Skip::default(),
@@ -165,11 +171,12 @@ impl Placement {
                 printable(&display)
             )));
         }
-        let folder = self.folder(source, target, parent)?;
+        let folder = self.folder_to_change(source, target, parent)?;
         Ok(Destination {
             folder,
             name: name.to_vec(),
             display,
+            room: Arc::clone(&self.room),
         })
     }
 
@@ -251,10 +258,18 @@ impl Placement {
         attributes: Attributes,
     ) -> Result<(), TransferError> {
         let (target, relative) = self.relative(source, path)?;
-        if self.skip.missing && !is_there(target, &relative) {
+        if self.skip.missing && self.find(source, target, &relative).is_err() {
             return Ok(());
         }
-        let made = self.folder(source, target, &relative)?;
+        let made = match relative.is_empty() {
+            // What does not fit into memory of folders is kept in it.
+            true => self.folder_to_change(source, target, &relative),
+            false => self.folder(source, target, &relative),
+        };
+        let made = match made {
+            Err(TransferError::InTheWay(_)) if self.skip.there => return Ok(()),
+            other => other?,
+        };
         let left_alone = relative.is_empty() && !self.metadata.keep.top;
         let (false, Some(destination)) = (left_alone, &target.folder) else {
             return Ok(());
@@ -288,7 +303,7 @@ impl Placement {
     /// Makes a symbolic link; one that is there already is replaced. What of it could not be kept, in words.
     ///
     /// # Errors
-    /// When it cannot be made, or a folder has its name.
+    /// When it cannot be made; [`TransferError::InTheWay`] when something stays that has its name.
     pub fn link(
         &self,
         source: u16,
@@ -305,6 +320,7 @@ impl Placement {
         let (folder, name) = (&destination.folder, destination.name.as_slice());
         match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
             Err(Errno::EXIST) => {
+                destination.make_room()?;
                 let beside = link_beside(folder, name, link).map_err(failed)?;
                 if let Err(error) = destination.replace_by(&beside) {
                     let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
@@ -338,20 +354,25 @@ impl Placement {
         not_kept: impl Fn(String),
     ) -> Result<(), TransferError> {
         let folders = std::mem::take(&mut *lock(&self.folders));
-        // These may be marked, and to take a mark away sets a time.
+        // These may be marked, and to take a mark away sets a time. Modes that they had come last.
         let mut tops = BTreeMap::new();
-        folders.each(|folder, mode| {
+        let given = folders.each(|folder, mode| {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
             if folder.path.is_root() {
-                tops.insert(folder.source, (folder, mode));
+                let had = matches!(folder.mode, FolderMode::Had(_));
+                tops.insert((had, folder.source), (folder, mode));
                 return Ok(());
             }
             let why = self.set_attributes_of(&folder, mode)?;
             why.into_iter().for_each(&not_kept);
             Ok(())
-        })?;
+        });
+        if given.is_err() {
+            *lock(&self.folders) = folders;
+            return given;
+        }
         if sync {
             self.unflushed.flush(&stop)?;
         }
@@ -390,17 +411,25 @@ impl Placement {
         folder: &Folder,
         mode: Option<u32>,
     ) -> Result<NotKept, TransferError> {
+        if let (FolderMode::Had(_), Some(mode)) = (folder.mode, mode) {
+            return self.close_to_owner(folder, mode);
+        }
         let gets = self.metadata.of_folder(mode, &folder.attributes);
         let (target, relative) = self.relative(folder.source, &folder.path)?;
         let display = target.display(&relative);
-        if let Some(root) = &target.folder
-            && let Ok(there) = open_folder(root, &relative)
-            && let Ok(stat) = rustix::fs::fstat(&there)
-            && self.metadata.has(&stat, &folder.attributes, gets)
-        {
-            // Whoever gave it that may not have put it on stable storage.
-            self.unflushed.note(&Arc::new(there), &display)?;
-            return Ok(None);
+        let there = target.folder.as_ref();
+        match there.map(|root| open_folder(root, &relative)) {
+            // Something else has its name now, and is not to go for it again.
+            Some(Err(Errno::NOTDIR | Errno::LOOP)) => return Ok(None),
+            Some(Ok(there))
+                if rustix::fs::fstat(&there)
+                    .is_ok_and(|stat| self.metadata.has(&stat, &folder.attributes, gets)) =>
+            {
+                // Whoever gave it that may not have put it on stable storage.
+                self.unflushed.note(&Arc::new(there), &display)?;
+                return Ok(None);
+            }
+            _ => {}
         }
         let open = self.folder(folder.source, target, &relative)?;
         let not_kept = self
@@ -409,63 +438,6 @@ impl Placement {
             .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
         self.unflushed.note(&open, &display)?;
         Ok(not_kept)
-    }
-
-    /// An open folder below a target's, made together with those above it if it is missing.
-    fn folder(
-        &self,
-        source: u16,
-        target: &Target,
-        relative: &[u8],
-    ) -> Result<Arc<OwnedFd>, TransferError> {
-        if relative.is_empty() {
-            return target.folder.clone().ok_or(TransferError::Cancelled);
-        }
-        let key = (source, relative.to_vec());
-        if let Some(folder) = lock(&self.open).get(&key) {
-            return Ok(Arc::clone(folder));
-        }
-        let (parent, name) = parent_and_name(relative);
-        let parent = self.folder(source, target, parent)?;
-        let failed =
-            |error: Errno| TransferError::path("make folder", &target.display(relative), error);
-        let folder = match enter(&parent, name) {
-            Err(Errno::NOENT) => {
-                let is_top = !relative.contains(&b'/') && target.name.is_some();
-                // Only its owner may enter until it is complete and gets its own mode.
-                let mode = match self.metadata.keep.perms {
-                    true => Mode::RWXU,
-                    false => UNFINISHED,
-                };
-                let made = match &target.renamed {
-                    Some(source) if is_top => {
-                        // Two streams at once would take each other's mark away.
-                        let _alone = lock(&self.marking);
-                        match enter(&parent, name) {
-                            Err(Errno::NOENT) => {
-                                unfinished::make(&parent, name, source, mode, self.durable)
-                            }
-                            _ => Ok(()),
-                        }
-                    }
-                    _ => rustix::fs::mkdirat(&parent, name, mode),
-                };
-                match made {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(error) => return Err(failed(error)),
-                }
-                self.unflushed.note(&parent, &target.display(relative))?;
-                enter(&parent, name).map_err(failed)?
-            }
-            other => other.map_err(failed)?,
-        };
-        let folder = Arc::new(folder);
-        let mut open = lock(&self.open);
-        if open.len() >= MAX_OPEN_FOLDERS {
-            open.clear();
-        }
-        open.insert(key, Arc::clone(&folder));
-        Ok(folder)
     }
 }
 
@@ -508,11 +480,6 @@ pub(super) fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
         Some(slash) => (&relative[..slash], &relative[slash + 1..]),
         None => (b"", relative),
     }
-}
-
-fn enter(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat2(parent, name, flags, Mode::empty(), INSIDE)
 }
 
 /// Whether two modification times are the same, as far as the receiving file system keeps them.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::tree::needed::Need;
 use blake3::hazmat::HasherExt;
-use howdah_wire::{OfferedFile, Span};
+use howdah_wire::{Delete, OfferedFile, Span};
 use std::fs;
 use std::io::IoSlice;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -26,6 +26,13 @@ fn placement(folder: &Path, name: Option<&str>) -> Placement {
         name: name.map(|name| name.as_bytes().to_vec()),
         renamed: None,
     }])
+}
+
+/// What is said of a folder with something in it.
+fn in_the_way(name: &str) -> TransferError {
+    TransferError::InTheWay(format!(
+        "cannot write dst/{name}: a folder has that name, and something is in it; remove it, or copy with --delete"
+    ))
 }
 
 fn path(text: &str) -> TreePath {
@@ -95,9 +102,9 @@ fn where_no_file_can_be_unnamed_it_lies_beside_until_it_is_complete() {
         assert_eq!(names(folder.path()), ["file"]);
     }
     fs::remove_file(folder.path().join("file")).unwrap();
-    fs::create_dir(folder.path().join("file")).unwrap();
-    let error = begin(b"x").give_name().unwrap_err().to_string();
-    assert_eq!(error, "cannot write dst/file: a folder has that name");
+    fs::create_dir_all(folder.path().join("file/in it")).unwrap();
+    let error = begin(b"x").give_name().unwrap_err();
+    assert_eq!(error, in_the_way("file"));
     assert_eq!(names(folder.path()), ["file"]);
 }
 
@@ -386,26 +393,22 @@ fn nothing_is_written_through_a_symbolic_link() {
     symlink(outside.path().join("new"), folder.path().join("dangling")).unwrap();
     let placement = placement(folder.path(), None);
 
-    let error = write(&placement, "way/file", b"evil")
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("dst/way"), "{error}");
-    assert!(
-        placement
-            .make_folder(0, &path("way"), ATTRIBUTES.clone())
-            .is_err()
-    );
-    assert!(
-        placement
-            .make_folder(0, &path("dangling/x"), ATTRIBUTES.clone())
-            .is_err()
-    );
+    // A folder takes the place of a link.
+    let folder_at = |name: &str| {
+        let meta = folder.path().join(name).symlink_metadata();
+        meta.unwrap().is_dir()
+    };
+    write(&placement, "way/file", b"mine").unwrap();
+    assert!(folder_at("way"));
     let link = LinkTarget::try_from(b"/etc".to_vec()).unwrap();
-    assert!(
-        placement
-            .link(0, &path("way/link"), &link, 0, None)
-            .is_err()
-    );
+    placement
+        .link(0, &path("way/link"), &link, 0, None)
+        .unwrap();
+    placement
+        .make_folder(0, &path("way/link/x"), ATTRIBUTES.clone())
+        .unwrap();
+    assert!(folder_at("way/link/x"));
+    assert_eq!(names(outside.path()), ["victim"]);
 
     write(&placement, "file", b"mine").unwrap();
     write(&placement, "dangling", b"mine").unwrap();
@@ -432,36 +435,89 @@ fn a_link_sent_first_does_not_lead_the_next_file_outside() {
     use std::os::unix::ffi::OsStrExt;
     let link = LinkTarget::try_from(outside.path().as_os_str().as_bytes().to_vec()).unwrap();
     placement.link(0, &path("a"), &link, 0, None).unwrap();
-    assert!(write(&placement, "a/file", b"evil").is_err());
+    write(&placement, "a/file", b"evil").unwrap();
     assert!(names(outside.path()).is_empty());
 }
 
 #[test]
-fn a_folder_is_never_replaced() {
+fn an_empty_folder_is_replaced_and_one_with_something_in_it_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("name")).unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir_all(at("name/in it")).unwrap();
     let placement = placement(folder.path(), None);
-    let error = write(&placement, "name", b"x").unwrap_err().to_string();
-    assert_eq!(error, "cannot write dst/name: a folder has that name");
-    assert_eq!(names(folder.path()), ["name"]);
     let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
-    assert!(placement.link(0, &path("name"), &link, 0, None).is_err());
+    let linked = |name: &str| placement.link(0, &path(name), &link, 0, None);
+    let refused = write(&placement, "name", b"x").unwrap_err();
+    assert_eq!(refused, in_the_way("name"));
+    assert_eq!(linked("name").unwrap_err(), refused);
     assert_eq!(names(folder.path()), ["name"]);
+    assert_eq!(placement.room().removed(), 0);
+    fs::remove_dir(at("name/in it")).unwrap();
+    write(&placement, "name", b"x").unwrap();
+    assert_eq!(fs::read(at("name")).unwrap(), b"x");
+    fs::create_dir(at("link")).unwrap();
+    linked("link").unwrap();
+    assert_eq!(names(folder.path()), ["link", "name"]);
+    assert_eq!(placement.room().removed(), 2);
 }
 
 #[test]
-fn a_special_file_is_never_replaced() {
+fn no_more_goes_for_what_is_placed_than_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["one", "two"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    fs::write(at("file"), "x").unwrap();
+    let most = |most| {
+        let most = Some(most);
+        placement(folder.path(), None).deleting(Some(Delete {
+            excluded: false,
+            most,
+        }))
+    };
+    let placement = most(1);
+    write(&placement, "one", b"x").unwrap();
+    let said = |result: Result<(), TransferError>| match result.unwrap_err() {
+        TransferError::InTheWay(text) => text,
+        error => panic!("{error}"),
+    };
+    assert_eq!(
+        said(write(&placement, "two", b"x")),
+        "cannot write dst/two: a folder has that name, and no more may be removed than --max-delete says; remove it"
+    );
+    assert_eq!(
+        said(write(&placement, "file/below", b"x")),
+        "cannot make folder dst/file: something else has that name, and no more may be removed than --max-delete \
+         says; remove it"
+    );
+    assert!(at("two").is_dir() && at("file").is_file());
+    write(&most(1), "file/below", b"x").unwrap();
+    assert_eq!(names(&at("file")), ["below"]);
+}
+
+#[test]
+fn a_fifo_is_replaced_and_a_device_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("name");
-    let owner = rustix::fs::Mode::RUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, &name, FileType::Fifo, owner, 0).unwrap();
+    let make = |kind, device| {
+        let owner = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &name, kind, owner, device)
+    };
+    make(FileType::Fifo, 0).unwrap();
     let placement = placement(folder.path(), None);
-    let error = write(&placement, "name", b"x").unwrap_err().to_string();
-    assert_eq!(error, "cannot write dst/name: it is a FIFO");
-    let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
-    assert!(placement.link(0, &path("name"), &link, 0, None).is_err());
-    assert_eq!(names(folder.path()), ["name"]);
-    assert!(fs::metadata(&name).unwrap().file_type().is_fifo());
+    write(&placement, "name", b"x").unwrap();
+    assert_eq!(fs::read(&name).unwrap(), b"x");
+    fs::remove_file(&name).unwrap();
+    // The device is that of /dev/null; root alone makes one.
+    if make(FileType::CharacterDevice, rustix::fs::makedev(1, 3)).is_ok() {
+        let error = write(&placement, "name", b"x").unwrap_err().to_string();
+        assert_eq!(error, "cannot write dst/name: it is a device; remove it");
+        let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
+        assert!(placement.link(0, &path("name"), &link, 0, None).is_err());
+        assert_eq!(names(folder.path()), ["name"]);
+        assert!(fs::metadata(&name).unwrap().file_type().is_char_device());
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use crate::error::{TransferError, plain};
 use crate::tree::destination::open_folder;
 use crate::tree::extraneous::{Candidate, Candidates};
+use crate::tree::folders::OWNER_MODE;
 use crate::tree::part::{self, Unusable, is_part_name};
 use crate::tree::place::{Placement, parent_and_name};
 
@@ -69,10 +70,15 @@ fn remove_one(placement: &Placement, candidate: &Candidate, last: &mut Open) -> 
     let root = target.folder.as_ref().ok_or(Errno::NOENT)?;
     let is_last = |(of, path, _): &(u16, Vec<u8>, Arc<OwnedFd>)| *of == *source && path == parent;
     if !last.as_ref().is_some_and(is_last) {
-        let opened = Arc::new(open_folder(root, parent)?);
+        let mut opened = open_folder(root, parent);
+        if matches!(opened, Err(Errno::ACCESS)) {
+            placement.open_way(*source, target, parent);
+            opened = open_folder(root, parent);
+        }
+        let opened = Arc::new(opened?);
         *last = Some((*source, parent.to_vec(), opened));
     }
-    let Some((_, _, parent)) = &*last else {
+    let Some((_, above, parent)) = &*last else {
         return Err(Errno::NOENT);
     };
     let flags = match folder {
@@ -92,6 +98,11 @@ fn remove_one(placement: &Placement, candidate: &Candidate, last: &mut Open) -> 
         // A folder that goes away may be closed to its owner.
         Err(Errno::ACCESS) if candidate.inside => {
             rustix::fs::fchmod(parent, Mode::RWXU)?;
+            unlink()?;
+        }
+        // So may one that stays, which gets its mode at the end.
+        Err(Errno::ACCESS) => {
+            placement.open_to_owner(*source, target, above, parent, OWNER_MODE);
             unlink()?;
         }
         other => other?,

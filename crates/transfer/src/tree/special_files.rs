@@ -35,10 +35,11 @@ fn node(kind: Special, (major, minor): (u32, u32)) -> (FileType, u64) {
 }
 
 impl Placement {
-    /// Makes a device, a FIFO or a socket. A file or link of its name is replaced; another special file is not.
+    /// Makes a device, a FIFO or a socket. What has its name is replaced, but for a folder with something in it and a device.
     ///
     /// # Errors
-    /// When its user has not asked for it, or the folder that it is in cannot be made.
+    /// When its user has not asked for it, or the folder that it is in cannot be made; [`TransferError::InTheWay`] when
+    /// something stays that has its name.
     pub fn make_special(
         &self,
         source: u16,

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use howdah_wire::{Job, printable};
+use howdah_wire::{Job, TreePath, printable};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -184,7 +184,19 @@ fn refuse_folder(
 impl Target {
     /// The path of what is `relative` to the folder, for messages.
     pub fn display(&self, relative: &[u8]) -> Vec<u8> {
-        [&self.folder_path, b"/".as_slice(), relative].concat()
+        [marked(&self.folder_path), b"/", relative].concat()
+    }
+
+    /// The path below its source of what is `relative` to the folder; `None` for what is no part of the copy.
+    pub fn path_of(&self, relative: &[u8]) -> Option<TreePath> {
+        let below = match &self.name {
+            None => relative,
+            Some(name) => match relative.strip_prefix(name.as_slice())? {
+                b"" => b"",
+                below => below.strip_prefix(b"/")?,
+            },
+        };
+        TreePath::try_from(below.to_vec()).ok()
     }
 
     fn is_fresh(&self) -> Result<bool, TransferError> {
@@ -401,6 +413,26 @@ mod tests {
         assert!(error.contains("both named x"), "{error}");
         let error = resolve(&job(&["a/.."], false, false), base.path()).unwrap_err();
         assert!(error.contains("no name of its own"), "{error}");
+    }
+
+    #[test]
+    fn paths_are_shown_without_what_a_user_has_put_behind_the_folder() {
+        let shown = |folder: &[u8]| {
+            let target = Target {
+                folder: None,
+                folder_path: folder.to_vec(),
+                name: None,
+                renamed: None,
+            };
+            String::from_utf8(target.display(b"a/b")).unwrap()
+        };
+        for folder in ["d", "d/", "d/.", "d//", "d/./"] {
+            assert_eq!(shown(folder.as_bytes()), "d/a/b", "{folder}");
+        }
+        assert_eq!(
+            [shown(b"/"), shown(b"."), shown(b"./")],
+            ["/a/b", "./a/b", "./a/b"]
+        );
     }
 
     #[test]

@@ -1,0 +1,62 @@
+//! What of the target goes though the source has its name, because it is of another kind.
+
+use howdah_wire::{Extraneous, TreePath};
+use rustix::fs::{AtFlags, FileType};
+
+use super::{Candidate, Judged, Run};
+use crate::error::TransferError;
+use crate::tree::destination::open_folder;
+use crate::tree::place::parent_and_name;
+
+impl Run<'_> {
+    /// Notes a folder with all that is in it, though the source has its name.
+    pub(super) fn take_in_the_way(
+        &mut self,
+        source: u16,
+        path: &TreePath,
+    ) -> Result<(), TransferError> {
+        let (folder, name) = parent_and_name(path.as_bytes());
+        let folder = TreePath::try_from(folder.to_vec())?;
+        let Some(here) = self.enter_known(source, &folder)? else {
+            return Ok(());
+        };
+        match self.judge(&here, name)? {
+            Judged::Folder(below) => self.descend(below),
+            Judged::Stays | Judged::Gone | Judged::File(_) => Ok(()),
+        }
+    }
+
+    /// Notes what has the name of a folder and is none, if it would go when that is made.
+    pub(super) fn note_before_folder(
+        &mut self,
+        source: u16,
+        path: &TreePath,
+    ) -> Result<(), TransferError> {
+        let (target, relative) = self.search.placement.relative(source, path)?;
+        let Some(root) = target.folder.as_ref().filter(|_| !path.is_root()) else {
+            return Ok(());
+        };
+        let (above, name) = parent_and_name(&relative);
+        let there = open_folder(root, above)
+            .and_then(|above| rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW));
+        if !there.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory) {
+            return Ok(());
+        }
+        let extraneous = Extraneous {
+            source,
+            path: path.clone(),
+            folder: false,
+        };
+        let candidate = Candidate {
+            extraneous,
+            inside: false,
+        };
+        let added = self.found.spool.add(&candidate, root);
+        added.map_err(|error| {
+            let display = target.display(&relative);
+            TransferError::path("note what would be removed:", &display, error)
+        })?;
+        self.found.count += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! Room for what is copied, where something of another kind has its name: what is no folder goes for a folder, and an
+//! empty folder for what is none. A folder with something in it is removed with what the source has not, if that is
+//! removed (`later`), and stays otherwise.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use howdah_wire::{Delete, OfferedFile, TreePath, printable};
+use rustix::fs::{AtFlags, Dir, FileType, Stat};
+use rustix::io::Errno;
+
+use crate::end::abort::lock;
+use crate::error::{TransferError, plain};
+use crate::tree::destination::{Destination, open_folder};
+use crate::tree::part;
+use crate::tree::place::{Placement, parent_and_name};
+use crate::tree::spool::Spool;
+use crate::tree::stat::special;
+use crate::tree::target::Target;
+
+/// What has gone so, and what may.
+#[derive(Debug, Default)]
+pub struct Room {
+    /// Of a job that removes what the source has not.
+    delete: Option<Delete>,
+    removed: AtomicU64,
+}
+
+/// Why something stays where it is.
+enum Stays {
+    /// More would be removed than may.
+    Most,
+    /// The system refuses.
+    Refused(Errno),
+}
+
+impl Room {
+    /// Nothing has gone yet.
+    pub fn new(delete: Option<Delete>) -> Self {
+        Self {
+            delete,
+            removed: AtomicU64::new(0),
+        }
+    }
+
+    /// How much has gone.
+    pub fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the job removes what the source has not.
+    pub fn deletes(&self) -> bool {
+        self.delete.is_some()
+    }
+
+    fn remove(&self, folder: &OwnedFd, name: &[u8], flags: AtFlags) -> Result<(), Stays> {
+        let most = self.delete.and_then(|delete| delete.most);
+        let count = |removed: u64| {
+            most.is_none_or(|most| removed < most)
+                .then_some(removed + 1)
+        };
+        let counted = self
+            .removed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
+        if counted.is_err() {
+            return Err(Stays::Most);
+        }
+        rustix::fs::unlinkat(folder, name, flags).map_err(|error| {
+            self.removed.fetch_sub(1, Ordering::Relaxed);
+            Stays::Refused(error)
+        })
+    }
+
+    /// Removes what has the name of a folder and is none.
+    ///
+    /// # Errors
+    /// [`TransferError::InTheWay`] when it stays.
+    pub(super) fn make_for_folder(
+        &self,
+        parent: &OwnedFd,
+        name: &[u8],
+        display: &[u8],
+    ) -> Result<(), TransferError> {
+        let shown = printable(display);
+        let stays = |why: &str| {
+            let text = format!(
+                "cannot make folder {shown}: something else has that name, and {why}; remove it"
+            );
+            Err(TransferError::InTheWay(text))
+        };
+        match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // Another stream was faster.
+            Ok(there) if FileType::from_raw_mode(there.st_mode) == FileType::Directory => {
+                return Ok(());
+            }
+            Ok(there) if part::in_use(parent, name, &there) => {
+                return stays("another copy is writing it");
+            }
+            _ => {}
+        }
+        match self.remove(parent, name, AtFlags::empty()) {
+            Ok(()) | Err(Stays::Refused(Errno::NOENT | Errno::ISDIR)) => Ok(()),
+            Err(Stays::Most) => stays("no more may be removed than --max-delete says"),
+            Err(Stays::Refused(error)) => {
+                let why = plain(&error.into());
+                stays(&format!("it cannot be removed: {why}"))
+            }
+        }
+    }
+
+    /// Removes an empty folder that has the name of something else.
+    ///
+    /// # Errors
+    /// [`TransferError::InTheWay`] when it stays.
+    pub(super) fn make_for_file(&self, destination: &Destination) -> Result<(), TransferError> {
+        let why = match self.remove(&destination.folder, &destination.name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Stays::Refused(Errno::NOENT | Errno::NOTDIR)) => return Ok(()),
+            Err(Stays::Refused(Errno::NOTEMPTY | Errno::EXIST)) => {
+                return Err(TransferError::InTheWay(
+                    self.not_empty(&destination.display),
+                ));
+            }
+            Err(Stays::Most) => "no more may be removed than --max-delete says".to_owned(),
+            Err(Stays::Refused(error)) => {
+                format!("it cannot be removed: {}", plain(&error.into()))
+            }
+        };
+        let shown = printable(&destination.display);
+        Err(TransferError::InTheWay(format!(
+            "cannot write {shown}: a folder has that name, and {why}; remove it"
+        )))
+    }
+
+    fn not_empty(&self, display: &[u8]) -> String {
+        let shown = printable(display);
+        let what_to_do = match self.deletes() {
+            true => "remove it",
+            false => "remove it, or copy with --delete",
+        };
+        format!(
+            "cannot write {shown}: a folder has that name, and something is in it; {what_to_do}"
+        )
+    }
+}
+
+/// Why a device is not replaced.
+pub(super) fn device_stays(there: &Stat, display: &[u8]) -> Option<TransferError> {
+    let kind = FileType::from_raw_mode(there.st_mode);
+    let is_device = matches!(kind, FileType::BlockDevice | FileType::CharacterDevice);
+    is_device.then(|| {
+        let (shown, what) = (printable(display), special(kind));
+        TransferError::InTheWay(format!("cannot write {shown}: {what}; remove it"))
+    })
+}
+
+impl Placement {
+    /// The same, for a job that removes what the source has not, or does not.
+    #[must_use]
+    pub fn deleting(mut self, delete: Option<Delete>) -> Self {
+        self.room = Arc::new(Room::new(delete));
+        self.waiting = Mutex::new(delete.map(|_| Vec::new()));
+        self
+    }
+
+    /// What may go for what is placed, and has gone.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// Takes what was noted of folders that have names of something else.
+    pub fn take_in_the_way(&self) -> Spool<(u16, TreePath)> {
+        std::mem::take(&mut *lock(&self.in_the_way))
+    }
+
+    /// Why a file that is needed will not have its name, for what has it; `None` where it will. Of a dry run, what would
+    /// go for it is noted.
+    pub(super) fn kept_out(
+        &self,
+        file: &OfferedFile,
+        target: &Target,
+        relative: &[u8],
+        there: Result<&Stat, Errno>,
+        only_look: bool,
+    ) -> Option<String> {
+        let display = target.display(relative);
+        match there {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                // What is beside a file that is a source by itself is nothing that is removed.
+                let goes = self.room.deletes() && !file.path.is_root();
+                if goes {
+                    if only_look {
+                        self.note_in_the_way(file.source, &file.path);
+                    }
+                    return None;
+                }
+                let root = target.folder.as_ref()?;
+                if !is_empty(root, relative) {
+                    return Some(self.room.not_empty(&display));
+                }
+                if only_look {
+                    let shown = printable(&display);
+                    self.foresee(format!(
+                        "would remove the empty folder {shown}: the source has a file of that name"
+                    ));
+                }
+                None
+            }
+            Ok(stat) => device_stays(stat, &display).map(|error| error.to_string()),
+            // Those that a job removes are found with the others.
+            Err(Errno::NOTDIR | Errno::LOOP) if only_look && !self.room.deletes() => {
+                self.foresee_folder(target, relative);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Finds what would go for a folder in which something is needed, and says so once.
+    fn foresee_folder(&self, target: &Target, relative: &[u8]) {
+        let Some(root) = &target.folder else { return };
+        let slashes = (0..relative.len()).filter(|&at| relative[at] == b'/');
+        for end in slashes {
+            let folder = &relative[..end];
+            if !matches!(open_folder(root, folder), Err(Errno::NOTDIR | Errno::LOOP)) {
+                continue;
+            }
+            // The name by which the source itself is called stays as it is.
+            let is_top = target.name.is_some() && parent_and_name(folder).0.is_empty();
+            if !is_top {
+                let shown = printable(&target.display(folder));
+                self.foresee(format!(
+                    "would remove {shown}: the source has a folder of that name"
+                ));
+            }
+            return;
+        }
+    }
+
+    fn foresee(&self, line: String) {
+        let mut foreseen = lock(&self.foreseen);
+        if foreseen.last != line {
+            foreseen.last.clone_from(&line);
+            foreseen.lines.push(line);
+        }
+    }
+
+    /// What a dry run has found that would go without being extraneous, since it was asked last.
+    pub fn foreseen(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.foreseen).lines)
+    }
+
+    /// Notes a folder that has the name of something else, and goes with what is in it.
+    pub(super) fn note_in_the_way(&self, source: u16, path: &TreePath) {
+        if let Some(folder) = self.folder_of(source) {
+            // Where that cannot be kept the folder stays.
+            let _ = lock(&self.in_the_way).add(&(source, path.clone()), folder);
+        }
+    }
+}
+
+/// What a dry run says of what would go.
+#[derive(Debug, Default)]
+pub(super) struct Foreseen {
+    lines: Vec<String>,
+    /// Files of one folder come one behind the other.
+    last: String,
+}
+
+fn is_empty(root: &OwnedFd, relative: &[u8]) -> bool {
+    let names = open_folder(root, relative).and_then(|folder| Dir::read_from(&folder));
+    let Ok(names) = names else {
+        return false;
+    };
+    names
+        .take(3)
+        .all(|name| name.is_ok_and(|name| matches!(name.file_name().to_bytes(), b"." | b"..")))
+}
