@@ -29,7 +29,7 @@ PAPERS = "overlay-1"
 CALIBRATED = 0.03
 """The most that a probability may be from the truth, on average."""
 BBR_BESIDE_OURS = {"cubic": 0.99, "bbr": 0.98}
-"""How often it has to be right about BBR on unseen paths, by the congestion control of our stream."""
+"""The least accuracy about BBR on unseen paths, by the congestion control of our stream."""
 
 Recordings = list[tuple[Recording, str]]
 

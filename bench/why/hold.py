@@ -120,7 +120,7 @@ class Processor:
             (above / self._group / "cgroup.procs").write_text(f"{pid}\n")
 
     def held_s(self) -> float:
-        """How long it held a copy back: for what its process ran, and no longer than there were streams.
+        """Returns how long it held a copy back: for what its process ran, no longer than there were streams.
 
         What the process does afterwards is behind the copy, and the copy's record does not count it.
         """

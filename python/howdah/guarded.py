@@ -11,7 +11,7 @@ from howdah.interrupt import Interrupted, disregard
 from howdah.text import printable
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
-"""What a write to standard output may fail with."""
+"""The errors that a write to standard output may fail with."""
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -23,13 +23,13 @@ def guarded(command: Callable[[], int]) -> int:
     except HowdahError as error:
         print(f"howdah: {printable(str(error))}", file=sys.stderr)
     except BrokenPipeError:
-        # The reader of our output has gone (head, less). Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone (head, less).
+        _write_no_more()
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
             return _bug(error)
         print(f"howdah: cannot write its output: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
     except (Interrupted, KeyboardInterrupt) as stop:
         # Without handlers of the command's own Ctrl-C is Python's.
         stopped = stop if isinstance(stop, Interrupted) else Interrupted(signal.SIGINT)
@@ -40,6 +40,11 @@ def guarded(command: Callable[[], int]) -> int:
     finally:
         disregard()
     return 1
+
+
+def _write_no_more() -> None:
+    """Sends what is left of the output nowhere; Python would complain of it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(error: Exception) -> int:

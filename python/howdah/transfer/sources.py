@@ -26,7 +26,7 @@ def size(route: Route) -> int | None:
 
 
 def _looked_at(sources: list[bytes]) -> list[os.stat_result]:
-    """What is there of the sources. Raises HowdahError, which names the first one, where none is."""
+    """Looks at the sources that are there. Raises HowdahError, which names the first one, where none is."""
     found: list[os.stat_result] = []
     problem: HowdahError | None = None
     for source in sources:
