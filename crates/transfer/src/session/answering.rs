@@ -28,20 +28,24 @@ pub fn answer(context: &Context, listed: &Mutex<Listing>, offer: Offer, needs: V
             found.push(Found { index, spans });
         }
     }
-    let mut notes = lock(&context.board.notes);
-    let files = offer.files.iter().zip(needed.iter().zip(&left_out));
-    for (file, _) in files.filter(|(_, (needed, left_out))| !**needed && !**left_out) {
-        notes.skipped.files += 1;
-        notes.skipped.bytes = notes.skipped.bytes.saturating_add(file.size);
-    }
-    drop(notes);
-    if context.job.dry_run && context.side == Side::Near {
-        let files = offer.files.into_iter().zip(needed.iter().zip(&left_out));
-        for (file, (&needed, _)) in files.filter(|(_, (_, left_out))| !**left_out) {
+    let lists = context.job.dry_run && context.side == Side::Near;
+    let (mut skipped_files, mut skipped_bytes) = (0, 0_u64);
+    for ((file, &needed), left_out) in offer.files.into_iter().zip(&needed).zip(left_out) {
+        if left_out {
+            continue;
+        }
+        if !needed {
+            skipped_files += 1;
+            skipped_bytes = skipped_bytes.saturating_add(file.size);
+        }
+        if lists {
             let action = Action::of(needed);
             lock(listed).add(file.source, file.path, file.size, action);
         }
     }
+    let skipped = &mut lock(&context.board.notes).skipped;
+    skipped.files += skipped_files;
+    skipped.bytes = skipped.bytes.saturating_add(skipped_bytes);
     context.control.say(Message::Answer(Answer {
         first: offer.first,
         needed,

@@ -145,24 +145,13 @@ impl Receiving {
         }
         self.placement.note_named(file.draft.destination())?;
         context.board.files.fetch_add(1, Ordering::Relaxed);
-        let digest = Digest {
-            source: file.piece.source,
-            path: file.piece.path,
-            blake3: file.blake3,
-        };
-        context.note_digests([digest]);
+        context.note_digests([digest_of(file.piece, file.blake3)]);
         Ok(())
     }
 
     /// Counts a file as one that has come, and not as one that is here.
     pub(super) fn not_placed(&self, context: &Context, piece: FilePiece, blake3: Checksum) {
-        let (source, path) = (piece.source, piece.path);
-        let digest = Digest {
-            source,
-            path,
-            blake3,
-        };
-        context.board.digests.count(&digest);
+        context.board.digests.count(&digest_of(piece, blake3));
         lock(&self.given_up).add(&Totals {
             files: 1,
             ..Totals::default()
@@ -211,7 +200,6 @@ impl Receiving {
     fn try_to_make(&self, context: &Context, piece: Piece) -> Result<(), TransferError> {
         let _opening = spent::doing(Doing::Opening);
         let placement = &self.placement;
-        let not_kept = |why: NotKept| why.into_iter().for_each(|why| context.leave_out(why));
         match piece {
             Piece::Folder {
                 source,
@@ -226,7 +214,10 @@ impl Receiving {
                 owner,
             } => {
                 let owner = owner.as_deref();
-                not_kept(placement.link(source, &path, &target, mtime_ns, owner)?);
+                not_kept(
+                    context,
+                    placement.link(source, &path, &target, mtime_ns, owner)?,
+                );
                 Ok(())
             }
             Piece::Attributes {
@@ -235,7 +226,8 @@ impl Receiving {
                 size,
                 attributes,
             } => {
-                not_kept(placement.give_attributes(source, &path, size, &attributes)?);
+                let why = placement.give_attributes(source, &path, size, &attributes)?;
+                not_kept(context, why);
                 Ok(())
             }
             Piece::Special {
@@ -458,9 +450,18 @@ impl Receiver<'_> {
         self.stream.take(&mut sent)?;
         Ok((verdict, Some(sent)))
     }
+}
 
-    /// Has the user know what of a file could not be kept.
-    pub(super) fn not_kept(&self, why: NotKept) {
-        why.into_iter().for_each(|why| self.context.leave_out(why));
+/// Has the user know what of a file could not be kept.
+pub(super) fn not_kept(context: &Context, why: NotKept) {
+    why.into_iter().for_each(|why| context.leave_out(why));
+}
+
+fn digest_of(piece: FilePiece, blake3: Checksum) -> Digest {
+    let FilePiece { source, path, .. } = piece;
+    Digest {
+        source,
+        path,
+        blake3,
     }
 }

@@ -12,7 +12,7 @@ use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::end::spent;
 use crate::error::TransferError;
-use crate::streams::receive::{Receiver, hash};
+use crate::streams::receive::{Receiver, hash, not_kept};
 use crate::tree::assembly::Assembly;
 use crate::tree::commit::Complete;
 use crate::tree::draft::Draft;
@@ -306,7 +306,7 @@ impl Receiver<'_> {
     ) -> Result<(), TransferError> {
         let metadata = self.receiving.placement.metadata();
         let stay = spent::doing(Doing::Opening);
-        self.not_kept(draft.complete(&piece.attributes, metadata)?);
+        not_kept(self.context, draft.complete(&piece.attributes, metadata)?);
         // It has them, and thousands of files may wait.
         piece.attributes.xattrs = None;
         let file = Complete {
