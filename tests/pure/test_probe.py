@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -49,6 +50,23 @@ def test_changes_gaps_and_notes_are_said() -> None:
     assert route == "Route     changed after 3.12 s: base RTT 20.00 ms before, 60.00 ms since"
     assert gaps == "warning: no answers from 1.00 to 2.00 s and 4.00 to 5.00 s"
     assert note == "warning: odd"
+
+
+def test_probes_on_their_way_at_the_end_are_not_lost() -> None:
+    early = msgspec.structs.replace(PROBE, counts=Counts(sent=264, answered=234, lost=2))
+    assert "264 probes in " in (first := in_words(early, "dtn2").splitlines()[0])
+    assert first.endswith(", 2 lost (0.847 %), 28 on their way when it ended")
+
+
+def test_a_probing_that_is_stopped_counts_nothing_lost_that_may_still_come() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        to = endpoint(*silent.getsockname())
+        probing = Probing(way="udp", to=to, token="0" * 32, for_ns=3_600_000_000_000)
+        seen = probe(probing, lambda taken: taken.counts.sent > 0)
+    assert seen.counts.sent > 0
+    assert seen.counts.lost == 0
+    assert seen.looks == []
 
 
 def test_a_log_gets_a_line_every_ten_seconds() -> None:

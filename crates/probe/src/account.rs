@@ -169,9 +169,10 @@ impl Account {
         self.give_up(|sent_ns, patience_ns| now_ns.saturating_sub(sent_ns) >= patience_ns);
     }
 
-    /// Gives up all that is still out.
-    pub fn close(&mut self) {
-        self.give_up(|_, _| true);
+    /// Gives up what is still out and left `until_lost_ns` or longer before `now_ns`. Of what left later nothing is known,
+    /// and nothing is reported.
+    pub fn close(&mut self, now_ns: u64, until_lost_ns: u64) {
+        self.give_up(|sent_ns, _| now_ns.saturating_sub(sent_ns) >= until_lost_ns);
     }
 
     fn give_up(&mut self, is_over: impl Fn(u64, u64) -> bool) {
@@ -297,7 +298,14 @@ mod tests {
                 prop_assert_eq!(counts.foreign, foreign);
                 prop_assert!(counts.reordered <= counts.answered.saturating_sub(1));
             }
-            account.close();
+            let until_lost_ns = PATIENCE_NS / 2;
+            account.close(now, until_lost_ns);
+            let young = sent_at.iter().filter(|sent| now - **sent < until_lost_ns).count();
+            prop_assert!(account.outstanding() <= young as u64);
+            let known = account.counts().answered + account.counts().lost;
+            looks.extend(account.take());
+            prop_assert_eq!(looks.len() as u64, known);
+            account.close(now, 0);
             looks.extend(account.take());
             prop_assert_eq!(account.outstanding(), 0);
             for look in &looks {
@@ -311,6 +319,19 @@ mod tests {
             let lost = looks.iter().filter(|look| look.rtt_s.is_none()).count();
             prop_assert_eq!(lost as u64, account.counts().lost);
         }
+    }
+
+    #[test]
+    fn of_what_left_a_moment_before_the_end_nothing_is_known() {
+        let mut account = Account::new(PATIENCE_NS);
+        for at_ns in [0, 20, 60, 80] {
+            account.send(Slot::Step(at_ns), at_ns, 0);
+        }
+        account.answer(1, 50, 0);
+        account.close(90, 40);
+        let counts = account.counts();
+        assert_eq!((counts.sent, counts.answered, counts.lost), (4, 1, 1));
+        assert_eq!((account.outstanding(), account.take().len()), (2, 2));
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl Prober {
         }
     }
 
-    /// Sends no more; what is still out is lost.
+    /// Sends no more and waits for no answer. What left a moment ago is then neither answered nor lost.
     pub fn stop(&self) {
         self.shared.lock().stop = true;
     }
@@ -232,6 +232,11 @@ fn checked(wanted: &Wanted) -> Result<(SocketAddr, Token), Error> {
     Ok((to, token))
 }
 
+/// How long the last probes are waited for.
+fn last_call_ns(account: &Account) -> u64 {
+    (2 * account.longest_rtt_ns()).min(PATIENCE_NS - LAST_CALL_NS) + LAST_CALL_NS
+}
+
 struct Work {
     socket: Socket,
     kind: ProbeKind,
@@ -254,7 +259,13 @@ impl Work {
             self.send_due();
         }
         let mut state = self.shared.lock();
-        state.account.close();
+        let now_ns = self.shared.now_ns();
+        let until_lost_ns = match (state.stop, state.account.longest_rtt_ns()) {
+            (false, _) => 0,
+            (true, 0) => PATIENCE_NS,
+            (true, _) => last_call_ns(&state.account),
+        };
+        state.account.close(now_ns, until_lost_ns);
         state.ended = true;
         self.shared.ended.notify_all();
     }
@@ -268,9 +279,7 @@ impl Work {
         if let Some(due) = self.schedule.next() {
             return Some(due.at_ns);
         }
-        let last_call_ns =
-            (2 * state.account.longest_rtt_ns()).min(PATIENCE_NS - LAST_CALL_NS) + LAST_CALL_NS;
-        let end_ns = self.for_ns + last_call_ns;
+        let end_ns = self.for_ns + last_call_ns(&state.account);
         (state.account.outstanding() > 0 && self.shared.now_ns() < end_ns).then_some(end_ns)
     }
 

@@ -11,6 +11,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """How many of what (Account in crates/probe)."""
 
     sent: int = 0
+    """The probes that left. Of one that ended early, those on their way are neither answered nor lost."""
     answered: int = 0
     lost: int = 0
     late: int = 0

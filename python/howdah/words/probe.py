@@ -95,9 +95,11 @@ def in_words(probe: Probe, host: str) -> str:
     counts = probe.counts
     where = host if host == probe.address else f"{host} ({probe.address})"
     least = "" if probe.base_is_seen else " or less: there was nearly always a queue"
+    known = counts.answered + counts.lost
+    under_way = f", {counts.sent - known:,} on their way when it ended" if counts.sent > known else ""
     lines = [
         f"{where} by {_BY[probe.way]}: {count(counts.sent, 'probe')} in {format_duration(probe.elapsed_s)}, "
-        f"{counts.lost:,} lost ({_share(counts.lost / counts.sent)})",
+        f"{counts.lost:,} lost ({_share(counts.lost / known)}){under_way}",
         f"Base RTT  {ms(probe.base_rtt_s)}{least}",
         f"RTT       median {ms(probe.rtt_median_s)}, 90 % within {ms(probe.rtt_p90_s)}, "
         f"99 % within {ms(probe.rtt_p99_s)}, all within {ms(probe.rtt_max_s)}",
