@@ -225,7 +225,8 @@ impl Source {
     }
 
     /// Sends `want` datagrams when they are due; `put` writes the next and returns its length. After a
-    /// pause of the machine the schedule moves, and what is not sent when `time` is over is not sent.
+    /// pause of the machine the schedule moves, and what is not sent when `time` is over is not sent. All of it is
+    /// offered, but where it is stopped, only what was due until then.
     fn paced(
         &self,
         sending: &mut Sending,
@@ -241,6 +242,8 @@ impl Source {
         let mut done = 0;
         while done < want {
             if self.stop.load(Relaxed) {
+                let due = self.pace.due(begin.elapsed()).clamp(done, want);
+                self.offered.fetch_sub(want - due, Relaxed);
                 return Ok(false);
             }
             if time.is_some_and(|time| begin.elapsed() > time + BEHIND) {

@@ -112,3 +112,23 @@ fn a_source_that_is_stopped_ends_soon() {
     });
     assert!(begin.elapsed() < Duration::from_secs(10));
 }
+
+#[test]
+fn what_is_offered_until_a_stop_is_what_was_due() {
+    let sink = Sink::open(TOKEN).unwrap();
+    let source = Source::new(at(&sink), TOKEN, 8_000_000, Some(1000)).unwrap();
+    let begin = Instant::now();
+    let stopped = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| source.send(Duration::from_secs(3600)).unwrap());
+        counted(&sink, |counts| counts.received >= 50);
+        source.stop();
+        !sending.join().unwrap()
+    });
+    let most = 1 + begin.elapsed().as_millis() as u64;
+    let sent = source.counts();
+    assert!(stopped && sent.sent >= 50, "{sent:?}");
+    assert!(
+        (sent.sent..=most).contains(&sent.offered),
+        "{sent:?}, {most} due at most"
+    );
+}
