@@ -15,6 +15,7 @@ from howdah.remote.messages import Progress, Steering
 from howdah.steering import controller, listening, sources
 from howdah.steering.listening import Listening, SteeringRequest
 from howdah.steering.sources import RttSample, StreamSource
+from howdah.steering.tunables import TUNED
 from howdah.transfer.request import FAIRNESS
 from howdah.values.listened import Had, HeardThen, Listened, RouteMoved, SentThen
 from howdah.values.outcome import Change
@@ -64,6 +65,8 @@ class Transfer:
         self.control, self.streams, self.latest = "cubic", 4, None
         self.steerings: list[Steering] = []
         self.bytes = 0.0
+        self.least_bps = 10e6
+        self.now_s = 0.0
         self.total: int | None = None
 
     def connect(self, until_s: float) -> None:
@@ -75,7 +78,8 @@ class Transfer:
 
     def go(self, until_s: float, from_s: float = 0.0) -> None:
         for tick in range(round(from_s * 10) + 1, round(until_s * 10) + 1):
-            self.bytes += 0.1 / 8 * (100e6 if self.control == "bbr" else 10e6)
+            self.now_s = tick / 10
+            self.bytes += 0.1 / 8 * (100e6 if self.control == "bbr" else self.least_bps)
             steering = self.pilot(self.progress(tick / 10))
             if steering is not None:
                 self.take(tick / 10, steering)
@@ -159,6 +163,42 @@ def test_it_hears_bbr_and_changes_to_it(echo: Echo, monkeypatch: pytest.MonkeyPa
     assert any("changed to bbr, 1 stream: 10.0 Mb/s -> 100 Mb/s" in line for line in lines)
     transfer.pilot.close()
     assert echo.closed
+
+
+def test_where_little_is_carried_no_round_trips_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard(monkeypatch, "1 bbr")
+    opened: list[Echo] = []
+
+    def best_source(addresses: list[str]) -> tuple[Echo, None]:
+        opened.append(Echo())
+        opened[-1].next = round(transfer.now_s / 0.01)
+        return opened[-1], None
+
+    monkeypatch.setattr(listening, "best_source", best_source)
+    transfer = Transfer(Listening(request()))
+    transfer.least_bps = 0.5e6
+    transfer.go(30)
+    assert [each.closed for each in opened] == [True]
+    assert opened[0].now_s < TUNED.slow_s + 0.2
+    assert all(each.why == FINDING for each in transfer.steerings)
+    transfer.least_bps = 10e6
+    transfer.go(70, 30)
+    assert [each.closed for each in opened] == [True, False]
+    assert transfer.control == "bbr"
+    assert transfer.pilot.to_record().by == "icmp"
+
+
+def test_where_a_limit_holds_it_no_round_trips_are_taken(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard(monkeypatch, "1 bbr")
+    transfer = Transfer(Listening(request()))
+    transfer.go(3)
+    assert not echo.closed
+    transfer.pilot.rest()
+    assert echo.closed
+    echo.closed = False
+    transfer.go(60, 20)
+    assert not echo.closed
+    assert transfer.control == "bbr"
 
 
 def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(

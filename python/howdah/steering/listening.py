@@ -5,8 +5,11 @@ byte, for many would take from others what they are long in getting back. Nothin
 are gathered by a thread of the native module while the transfer connects. What judges takes a while to load,
 so that is done only when the transfer has lasted for ``wait_s`` and is to last on (``controller``). Whatever
 goes wrong with listening ends it and never the transfer.
+
+Probes take 0.1 Mb/s. Where the transfer carries little more than that, or a limit holds it, none are sent.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,8 +19,8 @@ from howdah import HowdahError
 from howdah.recognition import models
 from howdah.remote.messages import Progress, Steering
 from howdah.steering.policy import SteeringRequest
-from howdah.steering.sources import RttSample, RttSource, StreamSource, best_source, others_present
-from howdah.steering.tunables import TUNED
+from howdah.steering.sources import By, RttSample, RttSource, StreamSource, best_source, others_present
+from howdah.steering.tunables import TUNED, lasting
 from howdah.values.listened import Listened, SentThen
 from howdah.values.outcome import Change
 from howdah.values.reason import Reason
@@ -37,7 +40,9 @@ class Listening:
         """``source`` is one that is open already, if there is, and ``before`` what it has given so far."""
         self._request = request
         self._source = source
+        self._by: By | None = source and source.by
         self._not_by_icmp: str | None = None
+        self._rate = _SlowRate(request.rtt_s or TUNED.assumed_rtt_s)
         self._before: list[RttSample] = list(before)
         self._before_s = 0.0
         """The time until which nothing had been sent."""
@@ -51,30 +56,44 @@ class Listening:
         """Answers progress with a steering; None: nothing changes."""
         if self._ended is not None:
             return None
-        if self._source is None:
-            self._source, self._not_by_icmp = best_source(self._request.addresses)
+        if self._rate.is_slow(now):
+            self.rest()
+            return None
+        source = self._source or self._open()
         self._began = self._began or self._came_of_few(now)
         try:
             if self._moving_s is None:
-                return self._begin(now, self._source)
+                return self._begin(now, source)
             waits = now.phase != "moving" or now.elapsed_s - self._moving_s < TUNED.wait_s
             if waits or not (self._controller or self._lasts(now)):
                 return None
-            return self._listen(now, self._source)
+            return self._listen(now, source)
         except (HowdahError, ValueError) as error:
             self._ended = str(error)
-            self._source.close()
+            source.close()
             return self._back(self._ended)
+
+    def rest(self) -> None:
+        """Takes no round trips until it is called again."""
+        self.close()
+        self._source = None
 
     def close(self) -> None:
         """Closes the source of round trips."""
         if self._source is not None:
             self._source.close()
 
+    def _open(self) -> RttSource:
+        source, self._not_by_icmp = best_source(self._request.addresses)
+        self._source, self._by = source, source.by
+        if self._controller is not None:
+            self._controller.use_source(source)
+        return source
+
     def to_record(self) -> Listened:
         """The recognised classes and the changes, for the record."""
         told = Listened(
-            by=self._source.by if self._source and (self._controller or self._began) else None,
+            by=self._by if self._controller or self._began else None,
             not_by_icmp=self._not_by_icmp,
             ended=self._ended,
             fairness=self._request.fairness,
@@ -136,8 +155,31 @@ class Listening:
         if (why := source.why_silent()) is not None:
             source.close()
             self._source, self._not_by_icmp = StreamSource(), why
+            self._by = self._source.by
             self._controller.use_source(self._source)
         return steering
+
+
+class _SlowRate:
+    """Whether the transfer carries so little that probes would take a large part of it."""
+
+    def __init__(self, rtt_s: float) -> None:
+        self._span_s = lasting(TUNED.slow_s, TUNED.slow_round_trips, rtt_s)
+        self._seen: deque[tuple[float, int]] = deque()
+        self._slow = False
+
+    def is_slow(self, now: Progress) -> bool:
+        """By the rate over the last seconds. It is fast again at twice the rate from which on it was slow."""
+        if now.phase != "moving":
+            return False
+        self._seen.append((now.elapsed_s, max(now.bytes_done, sum(now.acked_bytes))))
+        while len(self._seen) > 2 and now.elapsed_s - self._seen[1][0] >= self._span_s:
+            self._seen.popleft()
+        (from_s, before), (until_s, moved) = self._seen[0], self._seen[-1]
+        if until_s - from_s >= self._span_s:
+            rate_bps = (moved - before) * 8 / (until_s - from_s)
+            self._slow = rate_bps < TUNED.slow_bps * (2 if self._slow else 1)
+        return self._slow
 
 
 def _sent(began: Change) -> SentThen:

@@ -43,6 +43,12 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     # Round trips.
     echo_step_s: Annotated[float, _of("s", 0.001, 1, LAB)] = 0.01
     """The time between two ICMP echoes."""
+    slow_bps: Annotated[float, _of("b/s", 0, 1e9, COPY)] = 2e6
+    """Below this rate no echoes are sent: they would take 5 % of what the transfer carries, or more."""
+    slow_s: Annotated[float, _of("s", 0.5, 60, COPY)] = 5.0
+    """The time over which that rate is taken."""
+    slow_round_trips: Annotated[int, _of("round trips", 0, 1000, COPY)] = 10
+    """The same in round trips, on a long path: slow start is over after so many."""
     tcp_info_step_s: Annotated[float, _of("s", 0.01, 1, COPY)] = 0.1
     """The time between two readings of the streams' own RTT."""
     silent_s: Annotated[float, _of("s", 0.1, 60, COPY)] = 2.0

@@ -317,7 +317,10 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
             display.far_says(f"howdah: {now_in_words(limit.most_bps, paused=limit.paused)}\n")
         if run.valve.paused:
             display.waiting(f"paused; continue with: howdah continue {run.id.rpartition('-')[2]}")
-        steers: Pilot = _stays if run.service.judges and run.valve.holds else pilot
+        steers = pilot
+        if run.service.judges and run.valve.holds:
+            run.service.rest()
+            steers = _stays
         if (steering := run.detour.steering(now, display, steers, run.plan)) is not None:
             ends.session.steer(msgspec.json.encode(steering))
     _show(run, display, _progress(run, ends))

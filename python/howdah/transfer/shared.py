@@ -41,7 +41,8 @@ class KindOfPath(Service):
     def prepare(self, data_address: str | None) -> None:
         """Sends ICMP echo while ssh connects, where the copy listens and the address is known already."""
         request = self.request
-        if not self._listens or request.dry_run or data_address is None:
+        limited = request.limits is not None and request.limits.now_bps() is not None
+        if not self._listens or request.dry_run or limited or data_address is None:
             return
         from howdah.steering import sources  # noqa: PLC0415
 
@@ -90,6 +91,11 @@ class KindOfPath(Service):
             self._before,
         )
         return self._listening
+
+    def rest(self) -> None:
+        """Sends no ICMP echo."""
+        if self._listening is not None:
+            self._listening.rest()
 
     @property
     def judges(self) -> bool:
