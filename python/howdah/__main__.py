@@ -4,14 +4,14 @@ The command line loads only what the command needs, hence the imports inside.
 """
 
 import gc
-import io
-import os
 import sys
+
+from howdah import streams
 
 
 def main() -> None:
     """Runs the command in ``sys.argv`` and exits with its code."""
-    ready_streams()
+    streams.ready()
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":
@@ -43,25 +43,6 @@ def main() -> None:
 
             code = guarded(_commanded)
     sys.exit(code)
-
-
-def ready_streams() -> None:
-    """Has the standard streams there, and able to write whatever is said.
-
-    A stream that is closed becomes /dev/null, so that no other file gets its number. What the encoding of a
-    terminal lacks is written with a backslash.
-    """
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, name) is not None:
-            continue
-        null = os.open(os.devnull, os.O_RDWR)
-        if null != number:
-            os.dup2(null, number)
-            os.close(null)
-        os.set_inheritable(number, True)
-        setattr(sys, name, os.fdopen(number, mode, closefd=False))
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _commanded() -> int:

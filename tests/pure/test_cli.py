@@ -304,14 +304,14 @@ def redirected(words: str, **environment: str) -> subprocess.CompletedProcess[st
 def test_closed_standard_streams_are_the_null_device(closed: str) -> None:
     code = (
         "import os, sys\n"
-        "from howdah.__main__ import ready_streams\n"
-        "ready_streams()\n"
+        "from howdah import streams\n"
+        "streams.ready()\n"
         "file = open(os.devnull)\n"
         "print(sys.stderr.isatty(), file=sys.stderr)\n"
         "missing = None in (sys.stdin, sys.stdout, sys.stderr)\n"
         f"closed = {[number for number, sign in enumerate(('<', ' >', '2>')) if sign in f' {closed}']}\n"
         "null = all(os.readlink(f'/proc/self/fd/{number}') == os.devnull for number in closed)\n"
-        "sys.exit(3 if null and not missing and file.fileno() > 2 else 1)\n"
+        "sys.exit(3 if null and not missing and file.fileno() > 2 and streams.CLOSED == set(closed) else 1)\n"
     )
     assert redirected(f"-c {shlex.quote(code)} {closed}").returncode == 3
 
@@ -325,5 +325,5 @@ def test_a_full_disk_behind_standard_output_is_an_error_in_words() -> None:
 def test_what_a_terminal_cannot_write_is_written_with_a_backslash() -> None:
     done = redirected("-m howdah --help", PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, "")
-    code = "from howdah.__main__ import ready_streams; ready_streams(); print('10 €')"
+    code = "from howdah import streams; streams.ready(); print('10 €')"
     assert redirected(f"-c {shlex.quote(code)}", PYTHONIOENCODING="latin-1").stdout == "10 \\u20ac\n"

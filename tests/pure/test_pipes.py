@@ -3,7 +3,7 @@
 import pytest
 from test_delete import asked
 
-from howdah import HowdahError
+from howdah import HowdahError, streams
 from howdah.cli import copy_command
 from howdah.remote.endpoints import Route, route
 from howdah.transfer import piped, sources
@@ -37,6 +37,17 @@ def test_a_dash_is_a_pipe_and_a_name_is_a_name() -> None:
 def test_a_pipe_is_of_one_file_with_a_name(names: list[str], says: str) -> None:
     with pytest.raises(HowdahError, match=says):
         route(names, memory=False)
+
+
+@pytest.mark.parametrize(("names", "number"), [(["-", "far:d"], 0), (["far:a", "-"], 1)])
+def test_a_closed_standard_stream_is_no_pipe(
+    names: list[str], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "CLOSED", {1 - number})
+    asked(*names)
+    monkeypatch.setattr(streams, "CLOSED", {number})
+    with pytest.raises(HowdahError, match=f"standard {['input', 'output'][number]} is closed"):
+        asked(*names)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ A broken data connection is the session's own affair (crates/transfer): what it 
 memory. What was lost with the far end itself is lost, since no pipe gives its bytes again.
 """
 
-from howdah import HowdahError
+from howdah import HowdahError, streams
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Keep, Skip
 from howdah.transfer.request import Request
@@ -12,6 +12,9 @@ from howdah.transfer.request import Request
 
 def check(request: Request) -> None:
     """Raises HowdahError for what a request wants of a pipe that only files and folders have."""
+    descriptor, name = (0, "input") if request.route.direction == "push" else (1, "output")
+    if descriptor in streams.CLOSED:
+        raise HowdahError(f"standard {name} is closed, and - stands for it; open it and run the line again")
     of_files = {
         "--dry-run": request.dry_run,
         "--exclude or another filter": request.filters,
