@@ -170,6 +170,17 @@ def test_the_gain_is_bounded_by_the_next_part_and_by_what_the_path_has_given() -
     assert not known.is_worth_a_line
 
 
+def test_a_path_that_gave_no_more_before_is_not_worth_a_line() -> None:
+    full = found(*CASES[Cause.PATH])
+    assert full.main is not None
+    assert full.main.cause is Cause.PATH
+    assert full.is_worth_a_line
+    assert full.rate_bps is not None
+    for known_bps, times in ((0.5 * full.rate_bps, 1.0), (1.5 * full.rate_bps, 1.5)):
+        other = found(*CASES[Cause.PATH], Asked(known_bps=known_bps))
+        assert other.faster == pytest.approx(min(times, full.faster))
+
+
 def test_counters_of_a_liar_break_nothing() -> None:
     huge = Spent(wall_s={"socket": 3e8, "disk": 3e8}, cpu_s={"disk": 3e8, "digest": 3e8}, rwnd_limited_s=3e14)
     nothing = Spent()

@@ -364,6 +364,12 @@ def test_what_was_carried_is_the_most_of_a_clean_span() -> None:
     assert (found.held_by, found.rtt_s) == ("path", 0.05)
 
 
+def test_a_copy_of_a_few_bytes_says_nothing_of_its_path() -> None:
+    long = ran([1, 4, 9, 9, 5])
+    assert carried(msgspec.structs.replace(long, bytes=2**20), 0.05) is not None
+    assert carried(msgspec.structs.replace(long, bytes=2**20 - 1), 0.05) is None
+
+
 def test_what_a_hole_held_back_is_not_carried() -> None:
     # Half a second of nothing, something sent again, and a round trip later all that arrived meanwhile.
     hole = [5.0] * 10 + [0.0] * 5 + [30.0] + [5.0] * 44

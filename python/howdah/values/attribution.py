@@ -124,8 +124,10 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     main = shares[0]
     busiest = moved.busiest_without(main.cause) * moving_s / total_s
     least = max(1 - main.share, busiest)
-    if asked.known_bps and main.cause is not Cause.PATH:
-        least = max(least, min(1.0, outcome.bytes * 8 / asked.known_bps / total_s))
+    if asked.known_bps:
+        # What the path has given is more than any cause but the path itself allows for.
+        moved_s = outcome.bytes * 8 / asked.known_bps
+        least = max(least, min(1.0, moved_s / (moving_s if main.cause is Cause.PATH else total_s)))
     return Bottleneck(
         total_s=total_s,
         shares=shares,

@@ -23,6 +23,9 @@ LONG_SPANS = 3.0
 MOVING_SPANS = 2.0
 """A copy must have moved for so many spans, or its mean is no more than its start."""
 
+LEAST_BYTES = 2**20
+"""A copy of less says nothing: the first windows of its streams hold a large part of it."""
+
 HOSTS_SHARE = 0.5
 """The part of the samples in a span in which a host held its stream, from which on a host held the copy."""
 
@@ -57,7 +60,7 @@ def carried(outcome: Outcome, rtt_s: float | None, paced: bool = False) -> Carri
     base_s = min([*seen, *([rtt_s] if rtt_s is not None else [])], default=None)
     span_s = max(SPAN_S, SPAN_ROUND_TRIPS * (base_s or 0.0))
     whole = not (outcome.restarts or outcome.outages)
-    if outcome.moving_s < least_moving_s(base_s or 0.0):
+    if outcome.moving_s < least_moving_s(base_s or 0.0) or outcome.bytes < LEAST_BYTES:
         return None
     instants = _instants(outcome.samples)
     found = _most(instants, span_s) or _most(instants, LONG_SPANS * span_s, with_holes=True)
