@@ -238,6 +238,20 @@ def test_one_path_has_to_be_chosen_where_several_cover_the_rtt() -> None:
     assert runs_named(NONE, None, 0.1, TransferTraits()).path is None
 
 
+def test_paths_of_which_none_covers_the_rtt_are_not_said_to() -> None:
+    runs = together(SWEEP, transfers([5e9], sweep="s"))
+    with pytest.raises(HowdahError, match=r"none of 2 paths has a profile that covers 900 ms .*; choose one"):
+        runs_named(runs, None, 0.9, TransferTraits())
+
+
+def test_the_capacity_of_a_path_is_known_by_runs_that_do_not_count() -> None:
+    short = dataclasses.replace(transfers([5e8] * 2), capacity_bps=np.array([1e9, np.nan]))
+    short = dataclasses.replace(short, elapsed_s=np.full(2, 1.0))
+    found = runs_named(short, "dtn2", 0.1, TransferTraits())
+    assert (len(found.runs), found.capacity_bps) == (0, 1e9)
+    assert runs_named(transfers([5e8]), "dtn2", 0.1, TransferTraits()).capacity_bps is None
+
+
 def test_the_answer_in_full() -> None:
     ten = sweep(FAMILIES["losses"], np.random.default_rng(1), 10)
     found = selection_report(select(ten, 0.0226, None), "synthetic", ["3 runs spoilt"])

@@ -62,9 +62,8 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     own, capacity_bps = known_as(ends)
     found = _source((archive or Archive()).runs(), question, own, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))
-    prior = (
-        model_prior(ends, ends.rtt_s, found.runs, question.capacity_bps or capacity_bps) if by_model else None
-    )
+    known_bps = question.capacity_bps or capacity_bps or found.capacity_bps
+    prior = model_prior(ends, ends.rtt_s, found.runs, known_bps) if by_model else None
     selection = select(found.runs, ends.rtt_s, prior)
     selection.rests_on.extend(found.notes)
     if problem := obstacle(ends, selection.chosen.configuration):

@@ -31,7 +31,7 @@ def from_runs(runs: Runs, path: Path) -> Plan:
     rtt_s = path.rtt_s or ASSUMED_RTT_S
     own, capacity_bps = known_as(path)
     found = runs_for_path(runs, own, rtt_s, TransferTraits(path.encrypt, path.bytes_total))
-    prior = model_prior(path, rtt_s, found.runs, capacity_bps)
+    prior = model_prior(path, rtt_s, found.runs, capacity_bps or found.capacity_bps)
     selection = select(found.runs, rtt_s, prior, lambda configuration: obstacle(path, configuration))
     chosen = selection.chosen.configuration
     return Plan(

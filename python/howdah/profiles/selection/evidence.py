@@ -111,6 +111,8 @@ class PathRuns(NamedTuple):
     left_out: list[str]
     notes: list[str]
     """Sentences on how these runs differ from the transfer."""
+    capacity_bps: float | None = None
+    """The capacity of the path by all of its runs, those that do not count included; None: no run has it."""
 
 
 def runs_for_path(runs: Runs, own: str | None, rtt_s: float, transfer: TransferTraits) -> PathRuns:
@@ -140,13 +142,15 @@ def runs_named(runs: Runs, name: str | None, rtt_s: float, transfer: TransferTra
             known = ", ".join(map(repr, names)) or "none"
             raise HowdahError(f"nothing was measured on {name!r}; measured: {known}; see: howdah archive ls")
         return _of(runs, name, rtt_s, transfer)
-    found = covering(runs, rtt_s) or names
+    there = covering(runs, rtt_s)
+    found = there or names
     if len(found) > 1:
         several = ", ".join(map(repr, found))
-        raise HowdahError(
-            f"{len(found)} paths were measured at or around {format_duration(rtt_s)} ({several}); "
-            "choose one with --path"
+        covers = f"that covers {format_duration(rtt_s)}"
+        how_many = (
+            f"{len(found)} paths have a profile" if there else f"none of {len(found)} paths has a profile"
         )
+        raise HowdahError(f"{how_many} {covers} ({several}); choose one with --path")
     return _of(runs, found[0] if found else None, rtt_s, transfer)
 
 
@@ -161,7 +165,9 @@ def covering(runs: Runs, rtt_s: float) -> list[str]:
 
 def _of(runs: Runs, path: str | None, rtt_s: float, transfer: TransferTraits) -> PathRuns:
     """The runs of a path that are most like the transfer and still make a profile that covers the RTT."""
-    counted = runs_that_count(runs.where(path=path) if path else runs[:0])
+    mine = runs.where(path=path) if path else runs[:0]
+    capacity_bps = float(np.nanmax(mine.capacity_bps, initial=0.0)) or None
+    counted = runs_that_count(mine)
     found, notes = counted.runs, []
     alike = found.where(encrypted=transfer.encrypted)
     if _covers(alike, rtt_s):
@@ -177,7 +183,7 @@ def _of(runs: Runs, path: str | None, rtt_s: float, transfer: TransferTraits) ->
             notes.append(
                 f"The runs moved {median} (median) each, this moves {format_bytes(transfer.size_bytes)}."
             )
-    return PathRuns(path, found, counted.left_out, notes)
+    return PathRuns(path, found, counted.left_out, notes, capacity_bps)
 
 
 def _covers(runs: Runs, rtt_s: float) -> bool:
