@@ -76,7 +76,7 @@ def test_who_lends_is_said_while_it_is_asked_for() -> None:
 
 def test_a_status_in_words() -> None:
     assert _text(LEADING) == [
-        "lsst: 1.00 Gb/s guaranteed, 990 Mb/s used, 0 b/s free",
+        "lsst: 1.00 Gb/s guaranteed, 990 Mb/s of it shared out, 0 b/s free",
         "base1-7 leads; everything is in force",
         "asked for: images by camera for 42.0 s more, images by me",
         "changed: background maximum 50%, weight 3",

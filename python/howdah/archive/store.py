@@ -74,9 +74,9 @@ class Store:
         self.file = root / FILE
 
     def __enter__(self) -> Self:
-        where = self.file if self.root.is_dir() else ":memory:"
         with self._spoken():
-            if self.root.is_dir():
+            where = self.file if self.root.is_dir() else ":memory:"
+            if where == self.file:
                 private.close_to_others(self.root)
                 # SQLite gives its journal the same rights.
                 private.create(self.file)

@@ -1,5 +1,6 @@
 """``howdah probe`` from its arguments to its exit code: by ICMP echo, and by UDP where asked or needed."""
 
+import os
 import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -216,6 +217,7 @@ def _record(
         started_at=began,
         command=record.printable_command(sys.argv if request.command is None else request.command),
         host=Target(request.host).name,
+        near_host=os.uname().nodename,
         environment=record.environment(HostLimits.here(), None),
         rtt_s=shown.base_rtt_s,
         probe=shown,

@@ -1,5 +1,6 @@
 """The one flow of a run of traffic: its loads from beginning to end, and the record."""
 
+import os
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -69,6 +70,7 @@ class _TrafficRun:
             started_at=self.started_at,
             command=self.request.command,
             host=self.request.host.rpartition("@")[2],
+            near_host=os.uname().nodename,
             environment=record.environment(HostLimits.here(), self.far_limits),
             connect_s=self.connect_s,
             rtt_s=self.rtt_s,

@@ -17,7 +17,7 @@ def shown(status: Status) -> Group:
 def _lines(status: Status) -> Iterator[str]:
     free = "" if status.free_bps is None else f", {format_rate(status.free_bps)} free"
     rates = format_rate(status.guarantee_bps), format_rate(status.trusted_bps)
-    yield f"{status.policy}: {rates[0]} guaranteed, {rates[1]} used{free}"
+    yield f"{status.policy}: {rates[0]} guaranteed, {rates[1]} of it shared out{free}"
     yield _leader(status)
     if status.asked:
         yield "asked for: " + ", ".join(_asked(each, status.unix_s) for each in status.asked)
