@@ -53,6 +53,7 @@ def test_a_probe_is_kept_with_who_was_there(
     [
         (["last", "-o", "run.txt"], "give -o run.npz"),
         (["last", "-o", "run.npz", "--others", "two bbr"], "'two bbr' does not name competing traffic"),
+        (["last", "-o", "run.npz", "--others", "nobody, 1 bbr"], "does not name competing traffic"),
         (["last", "-o", "run.npz", "--others", "1 bbr, 2 bbr"], "does not name competing traffic"),
         (["last", "-o", "run.npz"], "is the record of a transfer; only a probe's can be kept"),
     ],

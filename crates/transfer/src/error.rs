@@ -75,8 +75,8 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
     let path = printable(path);
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT) => format!(
-            "no space left to {action} {path}; make room and run the same command again, \
-                 it goes on where this one stopped"
+            "no space left to {action} {path}; make room (df, df -i and quota show where) and run the same \
+                 command again, it goes on where this one stopped"
         ),
         Some(libc::EACCES) => {
             format!("no permission to {action} {path}; check its owner and mode")

@@ -132,7 +132,7 @@ def background(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in [] if text.strip() == NOBODY else text.split(","):
         match = _STREAMS.fullmatch(part.strip())
-        if match is None or match["name"] in found:
+        if match is None or match["name"] in {*found, NOBODY}:
             raise HowdahError(
                 f"{text!r} does not name competing traffic: give {NOBODY}, or as '1 bbr, 2 cubic'"
             )
