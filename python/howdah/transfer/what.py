@@ -62,11 +62,7 @@ def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None
 
 
 def check_delete(way: Route, from_memory: bool, listed: bool) -> None:
-    """Raises HowdahError where nothing says what is at the source, or nobody removes it."""
-    if way.origin is not None:
-        raise HowdahError(
-            "a copy between two far hosts removes nothing; leave out --delete, or copy from one of the two"
-        )
+    """Raises HowdahError where nothing says what is at the source."""
     if from_memory:
         raise HowdahError("--memory moves no files, so --delete has nothing to remove; leave it out")
     if listed:

@@ -307,14 +307,9 @@ impl Queue {
     /// Dry run: notes what the receiver would remove.
     pub fn list_extraneous(&self, found: Vec<Extraneous>) {
         let listed = &mut lock(&self.state).listed;
-        for Extraneous {
-            source,
-            path,
-            folder,
-        } in found
-        {
-            listed.add(source, path, 0, Action::Remove { folder });
-        }
+        found
+            .into_iter()
+            .for_each(|extraneous| listed.add_extraneous(extraneous));
     }
 
     /// Dry run: each file with whether it would be sent.
