@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -196,6 +196,21 @@ fn what_is_there_is_skipped_and_a_dry_run_says_so() {
     );
     assert_eq!(again["files_skipped"], 52);
     assert_eq!(listing(&src), listing(&dst));
+}
+
+#[test]
+fn special_files_are_counted_apart_from_links() {
+    let base = base();
+    let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+    UnixListener::bind(src.join("socket")).unwrap();
+    let mut job = between(push(&[&src], &dst), "sender");
+    job["keep"] = json!({"specials": true});
+    for dry_run in [true, false] {
+        job["dry_run"] = dry_run.into();
+        let outcome = run(&job).unwrap();
+        let counted = (&outcome["links"], &outcome["special_files"]);
+        assert_eq!(counted, (&json!(1), &json!(1)), "{dry_run}");
+    }
 }
 
 #[test]

@@ -222,6 +222,23 @@ fn all() -> Value {
     })
 }
 
+#[test]
+fn special_files_are_counted_apart_from_links() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir(&source).unwrap();
+        ordinary_tree(&source);
+        let mut job = keeping(direction, &source, &target, all());
+        for dry_run in [true, false] {
+            job["dry_run"] = dry_run.into();
+            let outcome = Ends::run(&job).unwrap();
+            let counted = (&outcome["links"], &outcome["special_files"]);
+            assert_eq!(counted, (&json!(2), &json!(2)), "{direction} {dry_run}");
+        }
+    }
+}
+
 /// Copies a tree both ways with all that is kept, and again when its target has other owners and modes: each time
 /// rsync finds nothing to do.
 fn rsync_finds_nothing_to_do(make: fn(&Path), spoil: fn(&Path)) {

@@ -173,6 +173,7 @@ fn a_file_with_a_part_missing_is_not_complete() {
         files: 1,
         folders: 0,
         links: 0,
+        special_files: 0,
     };
     bytes.extend(header(Piece::End(totals)));
     let reason = Liar::begin().lie(&bytes);

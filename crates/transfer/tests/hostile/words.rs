@@ -101,6 +101,7 @@ fn a_link_does_not_lead_a_removal_outside() {
         };
         let pushed = Totals {
             links: 1,
+            special_files: 0,
             ..Totals::default()
         };
         let (base, removal) = removal_by(&header(link), pushed, &["way", "way/outside", "other"]);

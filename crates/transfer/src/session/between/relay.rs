@@ -367,7 +367,7 @@ impl<'a> Relay<'a> {
         let board = &self.context.board;
         let ended = Instant::now();
         let [sent, received] = self.finished.map(Option::unwrap_or_default);
-        // Folders and links are not offered, so of a dry run only the sender knows them.
+        // Only files are offered, so of a dry run only the sender knows what else there is.
         let made = match self.context.job.dry_run {
             true => sent.totals,
             false => received.totals,
