@@ -60,6 +60,35 @@ def test_wildcards_are_those_of_the_host_that_sends(cp: Copier, source: Path, tm
     }
 
 
+def test_with_delete_the_target_is_what_rsync_makes_of_it(cp: Copier, source: Path, tmp_path: Path) -> None:
+    rsync, ours = tmp_path / "rsync", tmp_path / "ours"
+    for target in (rsync, ours):
+        subprocess.run(["rsync", "-a", f"{source}/", f"{target}/"], check=True)
+        (target / "old folder/deep").mkdir(parents=True)
+        for name in ("old folder/deep/x", "sub/extra", "kept.o"):
+            (target / name).write_text("old")
+            os.utime(target / name, (1_000_000_000, 1_000_000_000))
+        (target / "old link").symlink_to(source)
+    (source / "sub/7").unlink()
+    (source / "new").write_text("new")
+    words = ("-a", "--delete", "--exclude", "*.o")
+    subprocess.run(["rsync", *words, f"{source}/", f"{rsync}/"], check=True)
+    command = (*words, f"dtn1:{source}/.", f"dtn2:{ours}/")
+    before = tree(ours)
+    would = cp(*command, "--dry-run")
+    assert would.returncode == 0, would.stderr
+    assert "\nremove             old folder/deep/x\n" in would.stdout
+    assert would.stdout.endswith("; remove 6.\n")
+    assert tree(ours) == before
+    bounded = cp(*command, "--max-delete", "5")
+    assert bounded.returncode == 1
+    assert "howdah: the target has 6 files, folders and links that the source does not have" in bounded.stderr
+    assert tree(ours).keys() == before.keys() | {b"new"}
+    removal = cp.good(*command).outcome.removal
+    assert (removal.extraneous, removal.removed, removal.failed) == (6, 6, 0)
+    assert tree(ours) == tree(rsync) | {b"link": tree(source)[b"link"]}, "but for the time of the link"
+
+
 @pytest.fixture
 def walls(cp: Copier) -> Iterator[None]:
     yield

@@ -77,6 +77,10 @@ def source(tmp_path: Path) -> Path:
     os.mknod(top / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     with socket.socket(socket.AF_UNIX) as named:
         named.bind(str(top / "socket"))
+    # Neither can be opened. Linux gives them no attributes of users.
+    for name in ("link", "fifo", "null", "socket"):
+        os.setxattr(top / name, "trusted.told", b"root", follow_symlinks=False)
+    os.setxattr(top / "fifo", "system.posix_acl_access", access_list(4711))
     return top
 
 
@@ -108,6 +112,9 @@ def test_rsync_finds_nothing_to_do(cp: Copier, source: Path, tmp_path: Path, dir
     (target / "plain").chmod(0o600)
     os.setxattr(target / "plain", "user.origin", b"another")
     set_flags(target / "plain", 0)
+    for name in ("link", "fifo"):
+        os.setxattr(target / name, "trusted.told", b"another", follow_symlinks=False)
+    os.removexattr(target / "fifo", "system.posix_acl_access")
     assert left_to_do(source, target)
     assert cp.good(OPTIONS, *names).outcome.bytes == 0
     assert left_to_do(source, target) == ""

@@ -29,6 +29,7 @@ def test_nothing_is_removed_unless_it_is_asked_for() -> None:
     assert asked("--delete-excluded", "run42", "dtn2:d").delete == Delete(excluded=True)
     assert asked("--delete", "--max-delete", "0", "run42/.", "dtn2:d").delete == Delete(most=0)
     assert asked("--delete", "a", "b", "dtn2:d").delete == Delete()
+    assert asked("--delete", "dtn1:a/.", "dtn2:d").delete == Delete()
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_nothing_is_removed_unless_it_is_asked_for() -> None:
         (["--max-delete", "5", "a", "dtn2:d"], "bounds what --delete removes; give --delete too"),
         (["--delete", "--max-delete", "-1", "a", "dtn2:d"], "--max-delete -1 is not from 0 to "),
         (["--delete", "--files-from", "/dev/null", "a", "dtn2:d"], "copy whole folders with --delete"),
-        (["--delete", "dtn1:a", "dtn2:d"], "leave out --delete, or copy from one of the two"),
+        (["--delete", "dtn1:a/.", "dtn1:b", "dtn2:d"], r"copy SRC/\. in a separate command"),
         (["--delete", "a/.", "b", "dtn2:d"], r"copy SRC/\. in a separate command"),
         (["--delete", "dtn2:a/./", "dtn2:b", "d"], r"copy SRC/\. in a separate command"),
         (["--delete", "dtn2:", "dtn2:b", "d"], r"copy SRC/\. in a separate command"),

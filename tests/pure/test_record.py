@@ -74,7 +74,7 @@ def _numbers(kind: type[msgspec.Struct]) -> Iterator[str]:
 
 
 UNITS = {"s", "bytes", "bps", "pages", "skipped", "resumed", "more", "acked", "fraction"}
-COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links"} | {
+COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links", "special_files"} | {
     "stream",
     "streams",
     "retransmissions",

@@ -140,6 +140,13 @@ def test_what_was_counted_and_not_kept_is_told() -> None:
     assert shown.index("left out: 1 more, not listed") == shown.index("left out: x: gone") + 1
 
 
+def test_special_files_are_counted_apart_from_links() -> None:
+    shown = summary(
+        finished(files=2, folders=1, links=1, special_files=3, files_skipped=0), None
+    ).splitlines()
+    assert "2 files, 1 folder, 1 link, 3 special files" in shown
+
+
 def test_a_dry_run_lists_names_as_one_line_each() -> None:
     actions = [
         FileAction(path=b"a\nb\xff", size=1000, action="copy"),
@@ -152,6 +159,8 @@ def test_a_dry_run_lists_names_as_one_line_each() -> None:
     whole = summary(finished(dry_run_plan=some, links=2, target="t/src"), None).splitlines()
     assert [row.split()[-1] for row in whole[-4:-1]] == ["a", "b/10", "b/2"]
     assert whole[-1] == "Would copy 3 files, 3 B, 2 links, to dtn2:t/src; skip 0."
+    special = summary(finished(dry_run_plan=some, links=1, special_files=3), None)
+    assert special.endswith("Would copy 3 files, 3 B, 1 link, 3 special files; skip 0.")
     warned = summary(finished(dry_run_plan=some, warnings=["would remove x"]), None).splitlines()
     assert warned[-2:] == ["warning: would remove x", "Would copy 3 files, 3 B; skip 0."]
     beyond = FilesBeyond(copy=2_999, copy_bytes=1_000_000, skip=4_000)

@@ -41,11 +41,9 @@ const DENIED: &[c_long] = &[
     libc::SYS_open_by_handle_at,
     libc::SYS_unshare,
     libc::SYS_setns,
-    // Attributes by path, which landlock does not control. Those of open files remain.
-    libc::SYS_setxattr,
+    // Attributes by path, which landlock does not control, in the forms that no data mover needs.
     libc::SYS_lsetxattr,
     SETXATTRAT,
-    libc::SYS_removexattr,
     libc::SYS_lremovexattr,
     REMOVEXATTRAT,
     FILE_SETATTR,
@@ -82,13 +80,15 @@ const DENIED: &[c_long] = &[
     libc::SYS_personality,
 ];
 
-/// Owners and modes by path, which landlock does not control either, and files that are no data. Who reaches all files
+/// Owners, modes and attributes by path, which landlock does not control either, and files that are no data. Who reaches all files
 /// of its user makes these calls for symbolic links and special files, which cannot be opened.
 const DENIED_IN_A_FOLDER: &[c_long] = &[
     libc::SYS_fchmodat,
     FCHMODAT2,
     libc::SYS_fchownat,
     libc::SYS_mknodat,
+    libc::SYS_setxattr,
+    libc::SYS_removexattr,
 ];
 
 /// The older forms of these that this architecture has as well.

@@ -3,15 +3,15 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use howdah_transfer::{FarEnd, Reach, Session, Site, TransferError};
 use howdah_wire::{
-    Conversation, DataPort, FarHello, FileDigest, FrameReader, Hello, Message, Offer, OfferedFile,
-    Scanned, Side, TreePath, encode, preamble,
+    Content, Conversation, DataPort, FarHello, FileDigest, FrameReader, Hello, Message, Offer,
+    OfferedFile, Scanned, Side, TreePath, encode, preamble,
 };
 use serde_json::{Value, json};
 
@@ -199,6 +199,21 @@ fn what_is_there_is_skipped_and_a_dry_run_says_so() {
 }
 
 #[test]
+fn special_files_are_counted_apart_from_links() {
+    let base = base();
+    let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+    UnixListener::bind(src.join("socket")).unwrap();
+    let mut job = between(push(&[&src], &dst), "sender");
+    job["keep"] = json!({"specials": true});
+    for dry_run in [true, false] {
+        job["dry_run"] = dry_run.into();
+        let outcome = run(&job).unwrap();
+        let counted = (&outcome["links"], &outcome["special_files"]);
+        assert_eq!(counted, (&json!(1), &json!(1)), "{dry_run}");
+    }
+}
+
+#[test]
 fn a_list_and_rules_say_what_goes() {
     let base = base();
     let (src, dst) = (base.path().join("src"), base.path().join("dst"));
@@ -303,6 +318,156 @@ fn a_copy_that_is_stopped_ends_both_and_goes_on_with_the_same_command() {
     assert!(resumed > 0, "{outcome}");
     assert_eq!(outcome["bytes"].as_u64().unwrap() + resumed, 64 << 20);
     assert_eq!(fs::read(&dst).unwrap(), fs::read(&src).unwrap());
+}
+
+/// A copy of the tree of [`base`] beside it, to which something was added, and the job that removes that.
+fn grown() -> (tempfile::TempDir, Value) {
+    let base = base();
+    let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+    let mut job = between(push(&[&src.join(".")], &dst), "sender");
+    run(&job).unwrap();
+    fs::create_dir_all(dst.join("sub/old/older")).unwrap();
+    for name in ["x", "sub/y", "sub/old/z", "sub/old/older/z"] {
+        fs::write(dst.join(name), "old").unwrap();
+    }
+    fs::write(src.join("new"), content(5000)).unwrap();
+    job["delete"] = true.into();
+    (base, job)
+}
+
+/// What [`grown`] has added.
+const EXTRANEOUS: u64 = 6;
+
+fn removal(removed: u64, held: Option<&str>) -> Value {
+    json!({"extraneous": EXTRANEOUS, "removed": removed, "failed": 0, "held": held})
+}
+
+#[test]
+fn what_the_source_has_not_is_removed_at_the_receiver() {
+    let (base, job) = grown();
+    let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+    let before = listing(&dst);
+    let with = |key: &str, value: Value| {
+        let mut job = job.clone();
+        job[key] = value;
+        run(&job).unwrap()
+    };
+    let would = with("dry_run", true.into());
+    assert_eq!(listing(&dst), before, "a dry run changes nothing");
+    assert_eq!(would["removal"], removal(0, None));
+    let listed = would["dry_run_plan"].as_array().unwrap();
+    let mut gone: Vec<_> = listed
+        .iter()
+        .filter(|one| one["action"] == "remove")
+        .map(|one| path(&one["path"]).display().to_string())
+        .collect();
+    gone.sort();
+    let expected = [
+        "sub/old/",
+        "sub/old/older/",
+        "sub/old/older/z",
+        "sub/old/z",
+        "sub/y",
+        "x",
+    ];
+    assert_eq!(gone, expected);
+    let bounded = with("max_delete", (EXTRANEOUS - 1).into());
+    assert_eq!(bounded["removal"], removal(0, Some("too-many")));
+    assert!(dst.join("new").exists() && dst.join("sub/old/older/z").exists());
+    let outcome = with("max_delete", EXTRANEOUS.into());
+    assert_eq!(outcome["removal"], removal(EXTRANEOUS, None));
+    assert_eq!(listing(&dst), listing(&src));
+}
+
+#[test]
+fn nothing_is_removed_where_the_sender_could_not_read_all() {
+    let (base, _) = grown();
+    let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+    let above = base.path().join("above");
+    fs::create_dir(&above).unwrap();
+    fs::rename(&dst, above.join("src")).unwrap();
+    let mut job = between(push(&[&src, &base.path().join("none")], &above), "sender");
+    job["delete"] = true.into();
+    let outcome = run(&job).unwrap();
+    assert_eq!(outcome["removal"]["held"], "left-out");
+    assert_eq!(outcome["left_out"].as_array().unwrap().len(), 1);
+    assert!(above.join("src/x").exists() && above.join("src/new").exists());
+    job["sources"].as_array_mut().unwrap().pop();
+    assert_eq!(run(&job).unwrap()["removal"], removal(EXTRANEOUS, None));
+}
+
+/// The session with a far end that greets, says `words` when it has its job, and then reads no more. `then` has its
+/// writing half.
+fn deaf(
+    words: &'static [Message],
+    then: impl FnOnce(&mut UnixStream) + Send + 'static,
+) -> (Session, JoinHandle<UnixStream>) {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let ends = thread::spawn(move || {
+        let hello = Message::FarHello(Box::new(FarHello {
+            version: "deaf".into(),
+            key: vec![9; 32],
+            token: [7; 32],
+            limits_json: b"{}".to_vec(),
+            addresses: vec![HERE.into()],
+            port: 9,
+            rtt_ns: None,
+        }));
+        far.write_all(&preamble()).unwrap();
+        far.write_all(&encode(&hello).unwrap()).unwrap();
+        let (mut frames, mut buffer) = (FrameReader::new(), [0; 65536]);
+        loop {
+            let count = far.read(&mut buffer).unwrap();
+            frames.push(&buffer[..count]);
+            while let Some(message) = frames.next_message().unwrap() {
+                if matches!(message, Message::Job(_)) {
+                    for word in words {
+                        far.write_all(&encode(word).unwrap()).unwrap();
+                    }
+                    then(&mut far);
+                    return far;
+                }
+            }
+        }
+    });
+    (greeted(near).0, ends)
+}
+
+#[test]
+fn names_wait_for_a_receiver_that_does_not_read_and_nobody_else_does() {
+    let accept = Message::Accept {
+        fresh: false,
+        into_folder: true,
+    };
+    let (receiver, received) = deaf(vec![accept].leak(), |_| {});
+    let (said, heard) = std::sync::mpsc::channel();
+    let (sender, sent) = deaf(&[], move |far| {
+        let names = Content {
+            source: 0,
+            folder: TreePath::default(),
+            names: vec![[7; 8]; 2048],
+            complete: true,
+        };
+        let frame = encode(&Message::Content(vec![names])).unwrap();
+        far.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        let most = (256 << 20) / frame.len();
+        let written = (0..most).find(|_| far.write_all(&frame).is_err());
+        said.send(written.map(|count| count * frame.len())).unwrap();
+    });
+    let base = base();
+    let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+    let mut job = between(push(&[&src.join(".")], &dst), "sender");
+    job["delete"] = true.into();
+    start(&sender, &receiver, &job).unwrap();
+    let written = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(written.is_some_and(|bytes| bytes < 8 << 20), "{written:?}");
+    // What its user says is not held up by that.
+    let limit = json!({"most_bps": 1_000_000_000, "paused": false});
+    sender.limit(limit.to_string().as_bytes()).unwrap();
+    sender.cancel();
+    assert!(sender.wait(PATIENCE), "it is held");
+    assert_eq!(sender.result(), Err(TransferError::Cancelled));
+    drop((sent.join().unwrap(), received.join().unwrap()));
 }
 
 /// What comes of a far end, of the sender or not, that greets and then says `words` in place of its part.
@@ -432,11 +597,26 @@ fn a_sender_that_lies_of_what_it_has_is_told_so() {
         path: TreePath::default(),
         blake3: [0; 32],
     };
+    // Nobody who copies without --delete removes anything.
+    let content = Content {
+        source: 0,
+        folder: TreePath::default(),
+        names: Vec::new(),
+        complete: true,
+    };
     for (words, why) in [
         (vec![offer(5)], "an offer out of order"),
         (
             vec![Message::Digests(vec![digest])],
             "a message that is not its to send",
+        ),
+        (
+            vec![Message::Content(vec![content])],
+            "what is in a folder, which it was not asked for",
+        ),
+        (
+            vec![Message::AllSent { whole: true }],
+            "that all is sent, out of place",
         ),
     ] {
         let (error, _) = lied_to(true, words);

@@ -124,6 +124,19 @@ fn attribute(path: &Path, name: &str, value: &[u8]) {
     rustix::fs::fsetxattr(&file, name, value, rustix::fs::XattrFlags::empty()).unwrap();
 }
 
+/// The same of a link or a special file, which cannot be opened.
+fn unopened_attribute(path: &Path, name: &str, value: &[u8]) {
+    rustix::fs::lsetxattr(path, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+}
+
+fn fifo(path: &Path, bits: u32) {
+    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: the path ends with a null byte and outlives the call.
+    let made = unsafe { libc::mkfifo(name.as_ptr(), bits) };
+    assert_eq!(made, 0);
+    mode(path, bits);
+}
+
 /// An access list that gives a user more than others, as `setfacl -m u:NUMBER:rwx` makes it (linux/posix_acl_xattr.h).
 fn access_list(user: u32) -> Vec<u8> {
     let mut bytes = 2_u32.to_le_bytes().to_vec();
@@ -171,11 +184,19 @@ fn ordinary_tree(source: &Path) {
     holed.write_all_at(b"data", 4 * MIB as u64).unwrap();
     symlink("plain", source.join("link")).unwrap();
     UnixListener::bind(source.join("socket")).unwrap();
-    let fifo = CString::new(source.join("fifo").as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path ends with a null byte and outlives the call.
-    let made = unsafe { libc::mkfifo(fifo.as_ptr(), 0o622) };
-    assert_eq!(made, 0);
-    mode(&source.join("fifo"), 0o622);
+    fifo(&source.join("fifo"), 0o622);
+    for name in ["fifo", "socket"] {
+        let list = access_list(4711);
+        unopened_attribute(&source.join(name), "system.posix_acl_access", &list);
+    }
+    // What is made in this folder at the target begins with an access list.
+    fs::create_dir(source.join("lists")).unwrap();
+    fifo(&source.join("lists/without"), 0o640);
+    attribute(
+        &source.join("lists"),
+        "system.posix_acl_default",
+        &access_list(4711),
+    );
     mode(&source.join("empty"), 0o1777);
     mode(&source.join("closed/in"), 0o500);
     mode(&source.join("closed"), 0o555);
@@ -213,6 +234,14 @@ fn tree_of_root(source: &Path) {
         assert_eq!(made, 0);
         lchown(source.join(name), Some(0), Some(6)).unwrap();
     }
+    for name in ["link", "fifo", "socket", "null", "disk"] {
+        unopened_attribute(&source.join(name), "trusted.told", name.as_bytes());
+    }
+    for name in ["link", "fifo"] {
+        unopened_attribute(&source.join(name), "security.note", b"1");
+    }
+    let list = access_list(4711);
+    unopened_attribute(&source.join("disk"), "system.posix_acl_access", &list);
 }
 
 fn all() -> Value {
@@ -220,6 +249,23 @@ fn all() -> Value {
         "hard_links": true, "sparse": true, "owner": true, "group": true, "devices": true, "specials": true,
         "top": true, "xattrs": true, "acls": true,
     })
+}
+
+#[test]
+fn special_files_are_counted_apart_from_links() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        fs::create_dir(&source).unwrap();
+        ordinary_tree(&source);
+        let mut job = keeping(direction, &source, &target, all());
+        for dry_run in [true, false] {
+            job["dry_run"] = dry_run.into();
+            let outcome = Ends::run(&job).unwrap();
+            let counted = (&outcome["links"], &outcome["special_files"]);
+            assert_eq!(counted, (&json!(2), &json!(3)), "{direction} {dry_run}");
+        }
+    }
 }
 
 /// Copies a tree both ways with all that is kept, and again when its target has other owners and modes: each time
@@ -259,6 +305,9 @@ fn spoil_modes(target: &Path) {
     mode(&target.join("empty"), 0o700);
     attribute(&target.join("plain"), "user.plain", b"another");
     attribute(&target.join("plain"), "user.surplus", b"1");
+    rustix::fs::lremovexattr(target.join("fifo"), "system.posix_acl_access").unwrap();
+    let list = access_list(4712);
+    unopened_attribute(&target.join("socket"), "system.posix_acl_access", &list);
     let program = File::open(target.join("program")).unwrap();
     rustix::fs::fremovexattr(&program, "system.posix_acl_access").unwrap();
 }
@@ -269,6 +318,10 @@ fn spoil_all(target: &Path) {
     chown(target.join("setuid"), Some(0), Some(0)).unwrap();
     chown(target.join("shared"), Some(9), Some(9)).unwrap();
     chown(target.join("disk"), Some(9), Some(9)).unwrap();
+    for name in ["link", "fifo", "socket", "null", "disk"] {
+        unopened_attribute(&target.join(name), "trusted.told", b"another");
+        unopened_attribute(&target.join(name), "trusted.surplus", b"1");
+    }
 }
 
 /// Says to a process of this program that it is to try as the user that it is.
@@ -316,7 +369,7 @@ fn what_was_not_asked_for_is_not_kept() {
     fs::create_dir(&source).unwrap();
     tree_of_root(&source);
     let outcome = Ends::run(&keeping("push", &source, &target, json!({}))).unwrap();
-    assert_eq!(outcome["warnings"].as_array().unwrap().len(), 4);
+    assert_eq!(outcome["warnings"].as_array().unwrap().len(), 5);
     for (name, bits) in [("setuid", 0o755), ("setgid", 0o711), ("shared", 0o770)] {
         let meta = fs::metadata(target.join(name)).unwrap();
         assert_eq!((meta.mode() & 0o7777, meta.uid(), meta.gid()), (bits, 0, 0));

@@ -573,6 +573,7 @@ fn an_end_that_confirms_something_else_is_not_believed() {
                 files,
                 folders: 1,
                 links: 0,
+                special_files: 0,
             },
             digests,
             ..Finished::default()

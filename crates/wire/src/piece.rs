@@ -191,6 +191,8 @@ pub enum Piece {
         mtime_ns: i64,
         /// To whom it belongs, if that is kept.
         owner: Option<Arc<Owner>>,
+        /// Its extended attributes, if they are kept and can be read.
+        xattrs: Option<Arc<Xattrs>>,
     },
     /// What a file gets that is there, of this size and time, and is not sent.
     Attributes {
@@ -331,7 +333,10 @@ impl Piece {
             | Self::Special { attributes, .. }
             | Self::Sealed { attributes, .. }
             | Self::Attributes { attributes, .. } => attributes.is_sound(),
-            Self::Link { owner, .. } => owner.as_ref().is_none_or(|owner| owner.is_sound()),
+            Self::Link { owner, xattrs, .. } => {
+                owner.as_ref().is_none_or(|owner| owner.is_sound())
+                    && xattrs.as_ref().is_none_or(|xattrs| xattrs.is_sound())
+            }
             Self::HardLink { .. } | Self::End(_) => true,
         };
         if sound {

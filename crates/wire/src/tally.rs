@@ -15,8 +15,10 @@ pub struct Totals {
     pub files: u64,
     /// Folders.
     pub folders: u64,
-    /// Symbolic links, names of files beside their first, and special files.
+    /// Symbolic links, and names of files beside their first.
     pub links: u64,
+    /// Devices, FIFOs and sockets.
+    pub special_files: u64,
 }
 
 impl<'a> Sum<&'a Totals> for Totals {
@@ -35,6 +37,7 @@ impl Totals {
         self.files = self.files.saturating_add(other.files);
         self.folders = self.folders.saturating_add(other.folders);
         self.links = self.links.saturating_add(other.links);
+        self.special_files = self.special_files.saturating_add(other.special_files);
     }
 
     /// Takes away what another one counts of the same.
@@ -43,6 +46,7 @@ impl Totals {
         self.files = self.files.saturating_sub(other.files);
         self.folders = self.folders.saturating_sub(other.folders);
         self.links = self.links.saturating_sub(other.links);
+        self.special_files = self.special_files.saturating_sub(other.special_files);
     }
 
     /// Adds one piece.
@@ -58,8 +62,12 @@ impl Totals {
                 folders: 1,
                 ..Self::default()
             },
-            Piece::Link { .. } | Piece::HardLink { .. } | Piece::Special { .. } => Self {
+            Piece::Link { .. } | Piece::HardLink { .. } => Self {
                 links: 1,
+                ..Self::default()
+            },
+            Piece::Special { .. } => Self {
+                special_files: 1,
                 ..Self::default()
             },
             Piece::End(_) | Piece::There(_) | Piece::Attributes { .. } | Piece::Sealed { .. } => {
@@ -123,6 +131,7 @@ mod tests {
             files: 1,
             folders: 0,
             links: 0,
+            special_files: 0,
         };
         let file = Piece::File(FilePiece {
             file: 7,

@@ -10,6 +10,7 @@ from howdah.remote.far import TICK_S, ConnectionLost
 from howdah.remote.messages import Expanded
 from howdah.remote.standby import FarSession
 from howdah.transfer.display import Display
+from howdah.transfer.what import is_content
 
 _SPECIAL = b"*?[\\"
 _SAID_AFTER_S = 2.0
@@ -41,6 +42,11 @@ def expanded(route: Route, listed: bool, sender: FarSession, display: Display) -
         # What it wrote with its hello may arrive only now, and if nothing matches, nothing else shows it.
         display.far_says(far.new_stderr())
     sources = msgspec.json.decode(answer, type=Expanded).paths
+    if any(map(is_content, sources)) and not any(map(is_content, route.sources)):
+        # No name is one. With --delete, a far end that lies would choose so what is cleaned.
+        raise HowdahError(
+            "the far end broke the protocol: it lists the content of a folder, and names were asked for"
+        )
     if len(sources) > 1 and (route.pipe or listed):
         takes = "a pipe takes one" if route.pipe else "--files-from takes one source"
         raise HowdahError(f"{len(sources):,} files and folders there match, and {takes}; name one")

@@ -61,12 +61,13 @@ def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None
     return Delete(excluded, most) if delete else None
 
 
+def is_content(source: bytes) -> bool:
+    """Whether a source is only what is in a folder, as ``SRC/.`` is."""
+    return source.rstrip(b"/").rpartition(b"/")[2] in {b"", b"."}
+
+
 def check_delete(way: Route, from_memory: bool, listed: bool) -> None:
-    """Raises HowdahError where nothing says what is at the source, or nobody removes it."""
-    if way.origin is not None:
-        raise HowdahError(
-            "a copy between two far hosts removes nothing; leave out --delete, or copy from one of the two"
-        )
+    """Raises HowdahError where nothing says what is at the source."""
     if from_memory:
         raise HowdahError("--memory moves no files, so --delete has nothing to remove; leave it out")
     if listed:
@@ -74,8 +75,7 @@ def check_delete(way: Route, from_memory: bool, listed: bool) -> None:
             "--files-from hides what else is in the source, so --delete would remove that at the target; "
             "copy whole folders with --delete"
         )
-    last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]
-    if len(way.sources) > 1 and any(name in {b"", b"."} for name in last_names):
+    if len(way.sources) > 1 and any(map(is_content, way.sources)):
         raise HowdahError(
             "--delete takes several sources only if each becomes a folder of its own at the target; "
             "copy SRC/. in a separate command"

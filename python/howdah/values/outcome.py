@@ -129,6 +129,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     folders: int
     links: int
+    """Symbolic links and, with ``-H``, other names of files; in older records special files too."""
+    special_files: int = 0
+    """FIFOs, sockets and devices."""
     files_skipped: int
     bytes_skipped: int
     skips_as_asked: bool = False

@@ -83,7 +83,7 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
         if outcome.moving_bps is not None and outcome.setup_s is not None:
             rate += f" ({format_rate(outcome.moving_bps)} after {format_duration(outcome.setup_s)} of setup)"
         lines.append(f"{format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}: {rate}")
-    counts = [(outcome.files, "file"), (outcome.folders, "folder"), (outcome.links, "link")]
+    counts = [(outcome.files, "file"), (outcome.folders, "folder"), *_linked_and_special(outcome)]
     parts = [count(number, noun) for number, noun in counts if number]
     if outcome.files_skipped:
         why = "" if outcome.skips_as_asked else ", there already"
@@ -209,10 +209,14 @@ def _would(outcome: Outcome, target: str | None) -> list[str]:
         lines.append(f"… and {more} more, not listed")
     files, size = len(copied) + beyond.copy, sum(copied) + beyond.copy_bytes
     parts = [f"Would copy {count(files, 'file')}", format_bytes(size)]
-    parts += [count(outcome.links, "link")] if outcome.links else []
+    parts += [count(number, noun) for number, noun in _linked_and_special(outcome) if number]
     where = f", to {target}" if target else ""
     removes = "" if outcome.removal is None else f"; remove {remove + beyond.remove:,}"
     return [*lines, *_warnings(outcome), f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
+
+
+def _linked_and_special(outcome: Outcome) -> list[tuple[int, str]]:
+    return [(outcome.links, "link"), (outcome.special_files, "special file")]
 
 
 def _size(action: FileAction) -> str:

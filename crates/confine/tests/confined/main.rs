@@ -148,7 +148,7 @@ fn checked(returned: i64) -> io::Result<()> {
     }
 }
 
-const CALLS: [(&str, libc::c_long, [usize; 3]); 17] = [
+const CALLS: [(&str, libc::c_long, [usize; 3]); 18] = [
     ("ptrace", libc::SYS_ptrace, [usize::MAX, 0, 0]),
     ("process_vm_readv", libc::SYS_process_vm_readv, [0; 3]),
     ("pidfd_getfd", libc::SYS_pidfd_getfd, [usize::MAX, 0, 0]),
@@ -167,6 +167,7 @@ const CALLS: [(&str, libc::c_long, [usize; 3]); 17] = [
     ("perf_event_open", libc::SYS_perf_event_open, [0; 3]),
     ("mknodat", libc::SYS_mknodat, [usize::MAX, 0, 0]),
     ("setxattr", libc::SYS_setxattr, [0; 3]),
+    ("removexattr", libc::SYS_removexattr, [0; 3]),
 ];
 
 fn a_hardened_process_makes_no_call_that_a_data_mover_never_makes() {
@@ -225,10 +226,13 @@ fn try_modes(base: &Path) {
     say("path, followed", checked(changed.into()));
 }
 
-fn who_reaches_all_files_changes_owners_and_modes_by_name_and_makes_special_files() {
+fn who_reaches_all_files_changes_them_by_name_and_makes_special_files() {
     let came = World::new().tried("names");
-    let mut expected = all(&["mode", "owner", "FIFO"], "done");
-    expected.insert("attribute".to_owned(), "EPERM".to_owned());
+    let mut expected = all(
+        &["mode", "owner", "FIFO", "attribute", "no attribute"],
+        "done",
+    );
+    expected.insert("attribute, not followed".to_owned(), "EPERM".to_owned());
     assert_eq!(came, expected);
 }
 
@@ -251,6 +255,10 @@ fn try_names(base: &Path) {
         let (attribute, value) = (c"user.x".as_ptr(), value.as_ptr().cast());
         let set = libc::setxattr(file.as_ptr(), attribute, value, 1, 0);
         say("attribute", checked(set.into()));
+        let set = libc::lsetxattr(file.as_ptr(), attribute, value, 1, 0);
+        say("attribute, not followed", checked(set.into()));
+        let removed = libc::removexattr(file.as_ptr(), attribute);
+        say("no attribute", checked(removed.into()));
     }
 }
 
@@ -490,7 +498,7 @@ fn main() -> ExitCode {
         a_hardened_process_starts_no_program_and_still_starts_threads,
         a_hardened_process_makes_no_call_that_a_data_mover_never_makes,
         modes_change_by_open_files_alone,
-        who_reaches_all_files_changes_owners_and_modes_by_name_and_makes_special_files,
+        who_reaches_all_files_changes_them_by_name_and_makes_special_files,
         a_hardened_process_leaves_no_core_and_shows_its_memory_to_nobody,
         a_process_with_threads_is_not_confined_by_half,
     ];

@@ -216,6 +216,7 @@ pub mod headers {
                 target,
                 mtime_ns: 5,
                 owner: None,
+                xattrs: named_xattrs(),
             },
             Piece::Attributes {
                 source: 1,

@@ -121,11 +121,13 @@ pub fn reserve(at: SocketAddr, ports: Option<RangeInclusive<u16>>) -> Result<Bou
         (howdah_tcp::Error::Listen { source, .. }, Some(ports))
             if source.kind() == ErrorKind::AddrInUse =>
         {
+            let (first, last) = (ports.start(), ports.end());
+            let taken = match first == last {
+                true => format!("port {first} is not free"),
+                false => format!("no port of {first}-{last} is free"),
+            };
             TransferError::Here(format!(
-                "no port of {}-{} is free for the data streams; end another copy, or have a wider \
-                 range",
-                ports.start(),
-                ports.end()
+                "{taken} for the data streams; end another copy, or have a wider range"
             ))
         }
         (error, _) => TransferError::Here(error.to_string()),
@@ -410,6 +412,11 @@ mod tests {
         assert_eq!(found, [46_210, 46_211, 46_212]);
         let full = reserve(at, Some(ports.clone())).unwrap_err().to_string();
         assert!(full.starts_with("no port of 46210-46212 is free"), "{full}");
+        let one = reserve(at, Some(46_211..=46_211)).unwrap_err().to_string();
+        assert!(
+            one.starts_with("port 46211 is not free for the data streams"),
+            "{one}"
+        );
         // Another host of the same name has its own; here, a port that is given back is found.
         let given_back = bound.pop().unwrap().port();
         assert_eq!(reserve(at, Some(ports)).unwrap().port(), given_back);

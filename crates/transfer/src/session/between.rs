@@ -21,7 +21,7 @@ use crate::end::abort::lock;
 use crate::end::context::{Board, Context};
 use crate::end::digests::Digests;
 use crate::error::TransferError;
-use crate::session::control::{Channel, Control, Event};
+use crate::session::control::{Channel, Control, Event, Onward};
 use crate::session::greeting::Greeted;
 use crate::session::job::{self, Asked, Between, Connects};
 use crate::session::memory::MemoryMark;
@@ -55,13 +55,10 @@ impl Session {
         } = job::read(job, plan)?;
         job::check(&job)?;
         let can_be = |between: &Between| {
-            job.memory.is_none()
-                && job.delete.is_none()
-                && !job.pipe
-                && (1..=MAX_ADDRESSES).contains(&between.to.len())
+            job.memory.is_none() && !job.pipe && (1..=MAX_ADDRESSES).contains(&between.to.len())
         };
         let Some(between) = between.filter(can_be) else {
-            let words = "a copy between two far ends is of files, removes nothing, and says which end connects, and where to";
+            let words = "a copy between two far ends is of files, and says which end connects, and where to";
             return Err(TransferError::Here(words.to_owned()));
         };
         let list = names.map(|names| names.open()).transpose()?;
@@ -79,6 +76,8 @@ impl Session {
             .spawn(move || {
                 let mut channels = [sender.channel, receiver.channel];
                 let controls = channels.each_ref().map(Channel::control);
+                let onward = channels[0].onward();
+                onward.set(controls[1].clone());
                 let inboxes = [sender.inbox, receiver.inbox];
                 let path_patience = Duration::from_nanos(jobs.sender.patience_ns);
                 let context = Context::new(
@@ -90,7 +89,8 @@ impl Session {
                     Arc::clone(&shared.abort),
                     board,
                 );
-                let outcome = carry_out(&context, jobs, &between, controls, inboxes, list);
+                let outcome =
+                    carry_out(&context, jobs, &between, (controls, onward), inboxes, list);
                 shared.abort.trigger();
                 context.join();
                 channels.iter_mut().for_each(Channel::close);
@@ -172,7 +172,7 @@ fn carry_out(
     context: &Arc<Context>,
     jobs: Jobs,
     between: &Between,
-    controls: [Control; 2],
+    controls: ([Control; 2], Arc<Onward>),
     inboxes: [Receiver<Event>; 2],
     list: Option<NamesFile>,
 ) -> Result<Vec<u8>, TransferError> {

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,11 @@ impl Control {
         self.outgoing.say(message);
     }
 
+    /// Whether names in folders have room, see [`Outgoing::has_room`].
+    fn has_room(&self) -> bool {
+        self.outgoing.has_room()
+    }
+
     /// Has the other end know why this one stops, unless it knows.
     pub fn say_why(&self, error: &TransferError) {
         match error {
@@ -75,9 +81,43 @@ impl Control {
     }
 }
 
+/// Where the names that a far end has in its folders go on to, in a copy between two. While there is no room, no more
+/// is read of the end that says them.
+#[derive(Debug, Default)]
+pub struct Onward {
+    to: OnceLock<Control>,
+    waiting: AtomicBool,
+}
+
+impl Onward {
+    /// Has the names wait for room on this channel.
+    pub fn set(&self, to: Control) {
+        let _ = self.to.set(to);
+    }
+
+    /// Whether something waits, so that nothing that its end says can be heard.
+    pub fn waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits for room, unless this end closes.
+    fn wait(&self, wake: &OwnedFd) -> bool {
+        let full = || self.to.get().is_some_and(|to| !to.has_room());
+        while full() {
+            self.waiting.store(true, Ordering::Relaxed);
+            if woken_within(ROOM_GLANCE, wake) {
+                return false;
+            }
+        }
+        self.waiting.store(false, Ordering::Relaxed);
+        true
+    }
+}
+
 /// Both halves of a control channel; dropping it ends both threads.
 pub struct Channel {
     control: Control,
+    onward: Arc<Onward>,
     wake: Arc<OwnedFd>,
     reader: Option<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
@@ -99,8 +139,10 @@ impl Channel {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let outgoing = Arc::new(Outgoing::default());
         let conversation = Arc::new(Mutex::new(Conversation::new(side)));
+        let onward = Arc::new(Onward::default());
         let reader = {
             let conversation = Arc::clone(&conversation);
+            let onward = Arc::clone(&onward);
             let wake = Arc::clone(&wake);
             thread::Builder::new()
                 .name("howdah-hear".into())
@@ -108,6 +150,7 @@ impl Channel {
                     let hearing = Hearing {
                         conversation,
                         events,
+                        onward,
                     };
                     hearing.run(&read, &wake, signals.as_ref());
                 })?
@@ -123,6 +166,7 @@ impl Channel {
         };
         Ok(Self {
             control: Control { outgoing },
+            onward,
             wake,
             reader: Some(reader),
             writer: Some(writer),
@@ -132,6 +176,11 @@ impl Channel {
     /// The writing half.
     pub fn control(&self) -> Control {
         self.control.clone()
+    }
+
+    /// Where names in folders go on to.
+    pub fn onward(&self) -> Arc<Onward> {
+        Arc::clone(&self.onward)
     }
 
     /// Writes what is queued, then closes both halves.
@@ -167,6 +216,7 @@ impl Drop for Channel {
 struct Hearing {
     conversation: Arc<Mutex<Conversation>>,
     events: SyncSender<Event>,
+    onward: Arc<Onward>,
 }
 
 impl Hearing {
@@ -187,9 +237,7 @@ impl Hearing {
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(back)) => event = back,
             }
-            let mut polled = [PollFd::new(wake, PollFlags::IN)];
-            let woken = poll(&mut polled, Some(&ROOM_GLANCE));
-            if woken.is_ok_and(|count| count > 0) {
+            if woken_within(ROOM_GLANCE, wake) {
                 return false;
             }
         }
@@ -244,12 +292,21 @@ impl Hearing {
             frames.push(&buffer[..count]);
             while let Some(message) = frames.next_message()? {
                 lock(&self.conversation).hear(&message)?;
+                if matches!(message, Message::Content(_)) && !self.onward.wait(wake) {
+                    return Ok(None);
+                }
                 if !self.report(Event::Message(message), wake) {
                     return Ok(None);
                 }
             }
         }
     }
+}
+
+/// Whether this end closes within a time.
+fn woken_within(time: Timespec, wake: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(wake, PollFlags::IN)];
+    poll(&mut polled, Some(&time)).is_ok_and(|count| count > 0)
 }
 
 fn write_messages(

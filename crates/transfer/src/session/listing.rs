@@ -1,6 +1,6 @@
 //! What a dry run would do, file by file, as far as a session can hold it.
 
-use howdah_wire::TreePath;
+use howdah_wire::{Extraneous, TreePath};
 use serde::Serialize;
 
 /// What is kept, in bytes: some hundred thousand files.
@@ -89,6 +89,16 @@ impl Listing {
             size,
             action,
         });
+    }
+
+    /// Adds what would be removed.
+    pub fn add_extraneous(&mut self, extraneous: Extraneous) {
+        let Extraneous {
+            source,
+            path,
+            folder,
+        } = extraneous;
+        self.add(source, path, 0, Action::Remove { folder });
     }
 
     /// The first ones.

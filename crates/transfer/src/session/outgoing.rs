@@ -13,9 +13,13 @@ use std::time::{Duration, Instant};
 use howdah_wire::Message;
 
 use crate::end::abort::lock;
+use crate::session::control::MAX_EVENTS;
 
 /// Messages of threads that can wait that may be queued.
 const MAX_LINES: usize = 256;
+/// From so many on nothing is carried here from another far end. What was on its way by then has room.
+const MAX_CARRIED: usize = 32;
+const _: () = assert!(MAX_CARRIED + 3 * MAX_EVENTS <= MAX_LINES);
 
 /// The queue between an end and the thread that writes its control channel.
 #[derive(Debug, Default)]
@@ -69,6 +73,12 @@ impl Outgoing {
             None => state.queue.push_back(message),
         }
         self.changed.notify_all();
+    }
+
+    /// Whether what another far end says of its folders has room, so that whoever carries it need not wait.
+    pub fn has_room(&self) -> bool {
+        let state = lock(&self.state);
+        state.lines < MAX_CARRIED || state.closed || state.gone
     }
 
     /// Says that nothing more comes; what is queued is still written.

@@ -241,9 +241,12 @@ impl Run<'_> {
         if self.context.job.dry_run
             && let Some(peer) = &self.peer
         {
-            // Folders and links are not offered, so only the sender knows them.
-            sum.folders = peer.totals.folders;
-            sum.links = peer.totals.links;
+            // Only files are offered, so only the sender knows what else there is.
+            sum = Totals {
+                bytes: sum.bytes,
+                files: sum.files,
+                ..peer.totals
+            };
         }
         Ok(Received {
             totals: sum,

@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use howdah_wire::limits::MAX_EXTRANEOUS;
-use howdah_wire::{Content, Extraneous, Held, Message, Removal, Side};
+use howdah_wire::{Content, Held, Message, Removal, Side};
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
-use crate::session::listing::{Action, Listing};
+use crate::session::listing::Listing;
 use crate::tree::content::Contents;
 use crate::tree::extraneous::{Candidate, Candidates, MAX_HELD_NAMES, Search};
 use crate::tree::place::Placement;
@@ -138,12 +138,7 @@ fn list(
             return Err(TransferError::Cancelled);
         }
         if context.side == Side::Near {
-            let Extraneous {
-                source,
-                path,
-                folder,
-            } = extraneous;
-            lock(listed).add(source, path, 0, Action::Remove { folder });
+            lock(listed).add_extraneous(extraneous);
             return Ok(());
         }
         some.push(extraneous);

@@ -54,7 +54,7 @@ pub struct Sent {
 }
 
 /// For so long at the most what a receiver says of its removals keeps a copy alive: nothing shows whether it is true.
-const REMOVALS_WITHIN: Duration = Duration::from_secs(86_400);
+pub const REMOVALS_WITHIN: Duration = Duration::from_secs(86_400);
 
 /// Carries out the sending end of a job, of which a near end brings the list of names if there is one. `sampled` takes
 /// the samples of each instant.

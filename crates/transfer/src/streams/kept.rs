@@ -267,6 +267,7 @@ mod tests {
                 target: LinkTarget::try_from(b"target".to_vec()).unwrap(),
                 mtime_ns: 0,
                 owner: None,
+                xattrs: None,
             }));
             sent += 1;
         }

@@ -212,11 +212,12 @@ impl Receiving {
                 target,
                 mtime_ns,
                 owner,
+                xattrs,
             } => {
-                let owner = owner.as_deref();
+                let kept = (owner.as_deref(), xattrs.as_deref());
                 not_kept(
                     context,
-                    placement.link(source, &path, &target, mtime_ns, owner)?,
+                    placement.link(source, &path, &target, mtime_ns, kept)?,
                 );
                 Ok(())
             }

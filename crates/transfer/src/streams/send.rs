@@ -11,6 +11,7 @@ use howdah_wire::{
     Totals, TreePath, Xattrs,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
@@ -25,6 +26,7 @@ use crate::tree::entry::{Entry, Kind};
 use crate::tree::queue::Queue;
 use crate::tree::source::Sources;
 use crate::tree::source_links::LastFolder;
+use crate::tree::stat::of_special;
 
 /// How long a wait looks away from the stop flag and from its connection.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -415,24 +417,31 @@ impl Sender<'_> {
                 target,
                 mtime_ns,
                 owner,
-            } => self.send(Sent::Header(Piece::Link {
-                source,
-                path,
-                target,
-                mtime_ns,
-                owner,
-            })),
+            } => {
+                let xattrs = self.xattrs_of_unopened(source, &path, FileType::Symlink);
+                self.send(Sent::Header(Piece::Link {
+                    source,
+                    path,
+                    target,
+                    mtime_ns,
+                    owner,
+                    xattrs,
+                }))
+            }
             Kind::Special {
-                attributes,
+                mut attributes,
                 kind,
                 device,
-            } => self.send(Sent::Header(Piece::Special {
-                source,
-                path,
-                attributes,
-                kind,
-                device,
-            })),
+            } => {
+                attributes.xattrs = self.xattrs_of_unopened(source, &path, of_special(kind));
+                self.send(Sent::Header(Piece::Special {
+                    source,
+                    path,
+                    attributes,
+                    kind,
+                    device,
+                }))
+            }
             Kind::HardLink {
                 first_source,
                 first,
@@ -481,6 +490,19 @@ impl Sender<'_> {
         let display = || sources.display(source, path);
         let not_kept = |why| self.context.leave_out(why);
         sources.xattrs(file, display, not_kept, |line| self.context.warn(line))
+    }
+
+    /// The extended attributes of a link or a special file, if they are kept.
+    fn xattrs_of_unopened(
+        &self,
+        source: u16,
+        path: &TreePath,
+        kind: FileType,
+    ) -> Option<Arc<Xattrs>> {
+        let _opening = spent::doing(Doing::Opening);
+        let not_kept = |why| self.context.leave_out(why);
+        let sources = &self.sending.sources;
+        sources.xattrs_of_unopened(source, path, kind, not_kept)
     }
 
     fn put_memory(&mut self, len: u64) -> Result<(), TransferError> {

@@ -64,6 +64,25 @@ pub(crate) fn open_folder(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Err
     rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE)
 }
 
+/// Opens a link or a special file as a path alone, so that nothing waits and no device is set going; not through a
+/// symbolic link.
+///
+/// # Errors
+/// When something else has the name.
+pub(crate) fn open_as_path(
+    folder: impl AsFd,
+    name: &[u8],
+    kind: FileType,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE)?;
+    let there = rustix::fs::fstat(&file)?;
+    match FileType::from_raw_mode(there.st_mode) == kind {
+        true => Ok(file),
+        false => Err(Errno::EXIST),
+    }
+}
+
 /// Gives an open file a name. Linux before 6.10 lets only the privileged do that by descriptor, others through
 /// `/proc` (open(2), `O_TMPFILE`).
 pub(crate) fn link_open(file: &OwnedFd, folder: &OwnedFd, name: &[u8]) -> Result<(), Errno> {

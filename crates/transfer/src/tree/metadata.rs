@@ -16,7 +16,7 @@ use crate::tree::new_modes::{NEW_MODE, left, umask};
 use crate::tree::owners::{HostNames, Receivers};
 use crate::tree::part::PRIVATE;
 use crate::tree::stat::mtime_ns;
-use crate::tree::xattrs::{self, Of, Scope};
+use crate::tree::xattrs::{self, Of, Scope, To};
 
 /// Permission bits that a receiver grants whoever asks.
 const GRANTED_MODE: u32 = 0o1777;
@@ -320,7 +320,8 @@ impl Metadata {
         if scope.is_empty() {
             return None;
         }
-        let give = || xattrs::give(&file, xattrs, scope, with_security, &self.owners);
+        let to = To::Open(file.as_fd());
+        let give = || xattrs::give(to, xattrs, scope, with_security, &self.owners);
         let given = match give() {
             Err((_, Errno::ACCESS)) => {
                 let mode = attributes.mode & 0o700 | 0o600;
@@ -329,6 +330,26 @@ impl Metadata {
             }
             other => other,
         };
+        given.err().map(|error| xattrs::refused(display, error))
+    }
+
+    /// Gives a link or a special file, which is open as a path alone, extended attributes. `owned` says whether it has
+    /// the owner that it is to have: rights of programs and labels are not for another one.
+    pub(super) fn give_xattrs_unopened(
+        &self,
+        file: impl AsFd,
+        kind: FileType,
+        xattrs: &Xattrs,
+        owned: bool,
+        display: &[u8],
+    ) -> NotKept {
+        let scope = self.scope();
+        if !scope.is_of(kind) || !self.by_name {
+            return None;
+        }
+        let with_security = owned && self.granted() & SET_ID_MODE != 0;
+        let to = To::Path(file.as_fd());
+        let given = xattrs::give(to, xattrs, scope, with_security, &self.owners);
         given.err().map(|error| xattrs::refused(display, error))
     }
 

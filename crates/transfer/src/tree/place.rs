@@ -9,13 +9,13 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use howdah_wire::{Attributes, Keep, LinkTarget, Owner, Skip, TreePath, printable};
+use howdah_wire::{Attributes, Keep, LinkTarget, Owner, Skip, TreePath, Xattrs, printable};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, open_folder, temporary_name};
+use crate::tree::destination::{Destination, open_as_path, open_folder, temporary_name};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::entered::{OpenFolders, enter};
@@ -310,7 +310,7 @@ impl Placement {
         path: &TreePath,
         link: &LinkTarget,
         mtime_ns: i64,
-        owner: Option<&Owner>,
+        (owner, xattrs): (Option<&Owner>, Option<&Xattrs>),
     ) -> Result<NotKept, TransferError> {
         if self.passes_over(source, path)? {
             return Ok(None);
@@ -333,11 +333,22 @@ impl Placement {
             .give_time_by_name(folder, name, mtime_ns, &destination.display)
             .map_err(failed)?;
         self.note_named(&destination)?;
-        Ok(owner.and_then(|owner| {
-            let display = &destination.display;
+        let display = &destination.display;
+        let give_owner = |owner| {
             self.metadata
                 .give_owner_by_name(folder, name, owner, display)
-        }))
+        };
+        let mut not_kept = owner.and_then(give_owner);
+        if let Some(xattrs) = xattrs {
+            let kind = FileType::Symlink;
+            let file = open_as_path(folder, name, kind).map_err(failed)?;
+            let owned = not_kept.is_none();
+            let why = self
+                .metadata
+                .give_xattrs_unopened(&file, kind, xattrs, owned, display);
+            not_kept = not_kept.or(why);
+        }
+        Ok(not_kept)
     }
 
     /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all

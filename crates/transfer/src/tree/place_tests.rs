@@ -274,7 +274,9 @@ fn what_a_copy_that_was_cut_has_left_is_taken_over_by_files_and_links() {
     for leave in [leave_link, leave_file] {
         leave(&part);
         let target = LinkTarget::try_from(b"there".to_vec()).unwrap();
-        placement.link(0, &path("file"), &target, 5, None).unwrap();
+        placement
+            .link(0, &path("file"), &target, 5, (None, None))
+            .unwrap();
         assert_eq!(names(folder.path()), ["file"]);
     }
     // One that is being written is not touched.
@@ -402,7 +404,7 @@ fn nothing_is_written_through_a_symbolic_link() {
     assert!(folder_at("way"));
     let link = LinkTarget::try_from(b"/etc".to_vec()).unwrap();
     placement
-        .link(0, &path("way/link"), &link, 0, None)
+        .link(0, &path("way/link"), &link, 0, (None, None))
         .unwrap();
     placement
         .make_folder(0, &path("way/link/x"), ATTRIBUTES.clone())
@@ -434,7 +436,9 @@ fn a_link_sent_first_does_not_lead_the_next_file_outside() {
     let placement = placement(folder.path(), Some("root"));
     use std::os::unix::ffi::OsStrExt;
     let link = LinkTarget::try_from(outside.path().as_os_str().as_bytes().to_vec()).unwrap();
-    placement.link(0, &path("a"), &link, 0, None).unwrap();
+    placement
+        .link(0, &path("a"), &link, 0, (None, None))
+        .unwrap();
     write(&placement, "a/file", b"evil").unwrap();
     assert!(names(outside.path()).is_empty());
 }
@@ -446,7 +450,7 @@ fn an_empty_folder_is_replaced_and_one_with_something_in_it_is_not() {
     fs::create_dir_all(at("name/in it")).unwrap();
     let placement = placement(folder.path(), None);
     let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
-    let linked = |name: &str| placement.link(0, &path(name), &link, 0, None);
+    let linked = |name: &str| placement.link(0, &path(name), &link, 0, (None, None));
     let refused = write(&placement, "name", b"x").unwrap_err();
     assert_eq!(refused, in_the_way("name"));
     assert_eq!(linked("name").unwrap_err(), refused);
@@ -514,7 +518,11 @@ fn a_fifo_is_replaced_and_a_device_is_not() {
         let error = write(&placement, "name", b"x").unwrap_err().to_string();
         assert_eq!(error, "cannot write dst/name: it is a device; remove it");
         let link = LinkTarget::try_from(b"x".to_vec()).unwrap();
-        assert!(placement.link(0, &path("name"), &link, 0, None).is_err());
+        assert!(
+            placement
+                .link(0, &path("name"), &link, 0, (None, None))
+                .is_err()
+        );
         assert_eq!(names(folder.path()), ["name"]);
         assert!(fs::metadata(&name).unwrap().file_type().is_char_device());
     }

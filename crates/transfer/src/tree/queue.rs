@@ -54,7 +54,7 @@ struct State {
     scanned: Scanned,
     skipped: Scanned,
     listed: Listing,
-    /// Dry run: the folders and links that the scan has found.
+    /// Dry run: the folders, links and special files that the scan has found.
     passed: Totals,
 }
 
@@ -147,9 +147,8 @@ impl Queue {
                 return Ok(());
             }
             Kind::Folder(_) if self.dry_run => state.passed.folders += 1,
-            Kind::Link { .. } | Kind::HardLink { .. } | Kind::Special { .. } if self.dry_run => {
-                state.passed.links += 1;
-            }
+            Kind::Link { .. } | Kind::HardLink { .. } if self.dry_run => state.passed.links += 1,
+            Kind::Special { .. } if self.dry_run => state.passed.special_files += 1,
             _ => state.ready.add(entry, Vec::new()),
         }
         self.changed.notify_one();
@@ -307,14 +306,9 @@ impl Queue {
     /// Dry run: notes what the receiver would remove.
     pub fn list_extraneous(&self, found: Vec<Extraneous>) {
         let listed = &mut lock(&self.state).listed;
-        for Extraneous {
-            source,
-            path,
-            folder,
-        } in found
-        {
-            listed.add(source, path, 0, Action::Remove { folder });
-        }
+        found
+            .into_iter()
+            .for_each(|extraneous| listed.add_extraneous(extraneous));
     }
 
     /// Dry run: each file with whether it would be sent.
@@ -322,7 +316,7 @@ impl Queue {
         std::mem::take(&mut lock(&self.state).listed)
     }
 
-    /// Dry run: the folders and links that it would make.
+    /// Dry run: the folders, links and special files that it would make.
     pub fn passed(&self) -> Totals {
         lock(&self.state).passed
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use howdah_wire::limits::MAX_XATTRS_BYTES;
-use howdah_wire::{Attributes, Keep, Special, Xattrs, XattrsSum, printable};
-use rustix::fs::{FileType, Stat};
+use howdah_wire::{Attributes, Keep, Special, TreePath, Xattrs, XattrsSum, printable};
+use rustix::fs::{FileType, OFlags, Stat};
+use rustix::io::Errno;
 
 use crate::error::plain;
 use crate::tree::entry::{Inode, Kind};
@@ -61,8 +62,8 @@ impl Sources {
     ) -> Option<Arc<Xattrs>> {
         let scope = self.scope()?;
         let of = Of::Open(file.as_fd());
-        let why = match xattrs::read(of, scope, &self.owners.names) {
-            Ok(Some(mut all)) => {
+        match self.read_xattrs(of, scope) {
+            Ok(mut all) => {
                 let flags = self.flags_of(of);
                 all.flags = flags.map(|flags| flags.kept);
                 let fixed = flags.is_some_and(|flags| flags.fixed);
@@ -72,14 +73,64 @@ impl Sources {
                         "flags i and a are not kept: nothing could replace such a file later; first {path}"
                     ));
                 }
-                return Some(Arc::new(all));
+                Some(Arc::new(all))
             }
-            Ok(None) => format!("they take more than {MAX_XATTRS_BYTES} bytes"),
-            Err(error) => plain(&error.into()),
+            Err(why) => {
+                not_kept(cannot_keep(&display(), &why));
+                None
+            }
+        }
+    }
+
+    /// The extended attributes of a link or a special file of this kind, if they are kept; `not_kept` is told why they
+    /// cannot be. It is not opened for reading: that could wait for ever, or set a device going.
+    pub(crate) fn xattrs_of_unopened(
+        &self,
+        source: u16,
+        path: &TreePath,
+        kind: FileType,
+        not_kept: impl FnOnce(String),
+    ) -> Option<Arc<Xattrs>> {
+        let scope = self.scope()?;
+        if !scope.is_of(kind) {
+            return None;
+        }
+        let read = || {
+            let file = self.open_as_path(source, path, kind);
+            let file = file.map_err(|error| plain(&error.into()))?;
+            let stat = rustix::fs::fstat(&file).map_err(|error| plain(&error.into()))?;
+            if FileType::from_raw_mode(stat.st_mode) != kind {
+                return Err("it has changed since it was found; run the same command again".into());
+            }
+            self.read_xattrs(Of::Path(file.as_fd()), scope)
         };
-        let path = printable(&display());
-        not_kept(format!("cannot keep the attributes of {path}: {why}"));
-        None
+        match read() {
+            Ok(all) => Some(Arc::new(all)),
+            Err(why) => {
+                not_kept(cannot_keep(&self.display(source, path), &why));
+                None
+            }
+        }
+    }
+
+    fn open_as_path(&self, source: u16, path: &TreePath, kind: FileType) -> Result<OwnedFd, Errno> {
+        if path.is_root() {
+            let (root, _) = self.root(source)?;
+            return rustix::io::fcntl_dupfd_cloexec(root, 0);
+        }
+        let itself = match kind {
+            FileType::Symlink => OFlags::NOFOLLOW,
+            _ => OFlags::empty(),
+        };
+        self.open_below(source, path, OFlags::PATH | itself)
+    }
+
+    fn read_xattrs(&self, of: Of<'_>, scope: Scope) -> Result<Xattrs, String> {
+        match xattrs::read(of, scope, &self.owners.names) {
+            Ok(Some(all)) => Ok(all),
+            Ok(None) => Err(format!("they take more than {MAX_XATTRS_BYTES} bytes")),
+            Err(error) => Err(plain(&error.into())),
+        }
     }
 
     /// A special file that is kept; `None` where it is not.
@@ -93,6 +144,11 @@ impl Sources {
             ),
         })
     }
+}
+
+fn cannot_keep(display: &[u8], why: &str) -> String {
+    let path = printable(display);
+    format!("cannot keep the attributes of {path}: {why}")
 }
 
 /// Which special file it is, if such files are kept.

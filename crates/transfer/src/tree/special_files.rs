@@ -1,17 +1,16 @@
 //! Devices, FIFOs and sockets, made where the copy's user has asked for them.
 
 use howdah_wire::{Attributes, Special, TreePath, printable};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use std::os::fd::AsRawFd;
 
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, temporary_name};
+use crate::tree::destination::{Destination, open_as_path, temporary_name};
 use crate::tree::metadata::NotKept;
 use crate::tree::place::{Placement, not_asked_for};
-use crate::tree::reach::INSIDE;
-use crate::tree::stat::special;
+use crate::tree::stat::{of_special, special};
 
 /// What came of making one.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,12 +25,11 @@ pub enum Made {
 
 /// The kind of file that it is, and the number of a device.
 fn node(kind: Special, (major, minor): (u32, u32)) -> (FileType, u64) {
-    match kind {
-        Special::Fifo => (FileType::Fifo, 0),
-        Special::Socket => (FileType::Socket, 0),
-        Special::CharacterDevice => (FileType::CharacterDevice, rustix::fs::makedev(major, minor)),
-        Special::BlockDevice => (FileType::BlockDevice, rustix::fs::makedev(major, minor)),
-    }
+    let number = match kind.is_device() {
+        true => rustix::fs::makedev(major, minor),
+        false => 0,
+    };
+    (of_special(kind), number)
 }
 
 impl Placement {
@@ -104,7 +102,7 @@ impl Placement {
         if is_there {
             let mode = Some(attributes.mode).filter(|_| perms);
             return self
-                .give_special(destination, name, attributes, mode)
+                .give_special(destination, name, file_type, attributes, mode)
                 .map_err(failed);
         }
         let mode = match perms {
@@ -116,7 +114,7 @@ impl Placement {
         rustix::fs::mknodat(folder, beside.as_slice(), file_type, private, number)
             .map_err(failed)?;
         let placed = self
-            .give_special(destination, &beside, attributes, Some(mode))
+            .give_special(destination, &beside, file_type, attributes, Some(mode))
             .map_err(failed)
             .and_then(|not_kept| destination.replace_by(&beside).map(|()| not_kept));
         if placed.is_err() {
@@ -125,11 +123,13 @@ impl Placement {
         placed
     }
 
-    /// Gives a special file owner, mode, if it gets one, and time, and does not open it: that could wait for ever, or set a device going.
+    /// Gives a special file owner, extended attributes, mode, if it gets one, and time, and does not open it: that could
+    /// wait for ever, or set a device going.
     fn give_special(
         &self,
         destination: &Destination,
         name: &[u8],
+        file_type: FileType,
         attributes: &Attributes,
         mode: Option<u32>,
     ) -> Result<NotKept, Errno> {
@@ -140,12 +140,25 @@ impl Placement {
                 .metadata
                 .give_owner_by_name(folder, name, owner, display);
         }
-        if let Some(mode) = mode {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE)?;
+        if mode.is_some() || attributes.xattrs.is_some() {
+            let file = open_as_path(folder, name, file_type)?;
+            // What it keeps, because an access list would change it.
+            let own_mode = rustix::fs::fstat(&file)?.st_mode & 0o7777;
+            if let Some(xattrs) = &attributes.xattrs {
+                let owned = not_kept.is_none();
+                let why = self
+                    .metadata
+                    .give_xattrs_unopened(&file, file_type, xattrs, owned, display);
+                not_kept = not_kept.or(why);
+            }
             let way = format!("/proc/self/fd/{}", file.as_raw_fd());
-            let mode = Mode::from_raw_mode(mode & 0o777);
-            rustix::fs::chmodat(CWD, way.as_str(), mode, AtFlags::empty())?;
+            let mode = mode.map_or(own_mode, |mode| mode & 0o777);
+            rustix::fs::chmodat(
+                CWD,
+                way.as_str(),
+                Mode::from_raw_mode(mode),
+                AtFlags::empty(),
+            )?;
         }
         self.metadata
             .give_time_by_name(folder, name, attributes.mtime_ns, display)?;

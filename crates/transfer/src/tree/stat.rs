@@ -1,5 +1,6 @@
 //! What stat(2) says of a file, in the terms of this crate.
 
+use howdah_wire::Special;
 use rustix::fs::{FileType, Stat};
 
 /// What a file is that cannot be copied.
@@ -9,6 +10,16 @@ pub(crate) fn special(kind: FileType) -> &'static str {
         FileType::Socket => "it is a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "it is a device",
         _ => "it is neither file, folder nor link",
+    }
+}
+
+/// What a special file is to stat(2).
+pub(crate) fn of_special(kind: Special) -> FileType {
+    match kind {
+        Special::Fifo => FileType::Fifo,
+        Special::Socket => FileType::Socket,
+        Special::CharacterDevice => FileType::CharacterDevice,
+        Special::BlockDevice => FileType::BlockDevice,
     }
 }
 

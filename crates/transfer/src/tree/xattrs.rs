@@ -5,11 +5,11 @@
 //! the system's other ones.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use howdah_wire::access_list::{ACCESS_LISTS, Entry, Who, entries, with_numbers};
 use howdah_wire::{AccountNames, Keep, Xattr, Xattrs, printable};
-use rustix::fs::XattrFlags;
+use rustix::fs::{FileType, XattrFlags};
 use rustix::io::Errno;
 
 use crate::error::plain;
@@ -32,6 +32,12 @@ impl Scope {
     /// Whether any are.
     pub fn is_empty(self) -> bool {
         !(self.keep.xattrs || self.keep.acls)
+    }
+
+    /// Whether a link or a special file may have some. Linux gives them none of users (xattr(7)), and links no access
+    /// list.
+    pub fn is_of(self, kind: FileType) -> bool {
+        self.keep.xattrs && self.privileged || self.keep.acls && kind != FileType::Symlink
     }
 
     fn holds(self, name: &[u8]) -> bool {
@@ -67,6 +73,40 @@ impl Of<'_> {
             Self::Open(file) => rustix::fs::fgetxattr(file, name, buffer),
             Self::Named(folder, file) => rustix::fs::lgetxattr(way(folder, file), name, buffer),
             Self::Path(file) => rustix::fs::getxattr(way(file, b""), name, buffer),
+        }
+    }
+}
+
+/// A file to which attributes are given.
+#[derive(Debug, Clone, Copy)]
+pub enum To<'a> {
+    /// An open one.
+    Open(BorrowedFd<'a>),
+    /// One that is open as a path alone: a link, or a special file.
+    Path(BorrowedFd<'a>),
+}
+
+impl<'a> To<'a> {
+    fn of(self) -> Of<'a> {
+        match self {
+            Self::Open(file) => Of::Open(file),
+            Self::Path(file) => Of::Path(file),
+        }
+    }
+
+    fn set(self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        let flags = XattrFlags::empty();
+        match self {
+            Self::Open(file) => rustix::fs::fsetxattr(file, name, value, flags),
+            // It leads to the very file, also to a link itself.
+            Self::Path(file) => rustix::fs::setxattr(way(file, b""), name, value, flags),
+        }
+    }
+
+    fn remove(self, name: &[u8]) -> Result<(), Errno> {
+        match self {
+            Self::Open(file) => rustix::fs::fremovexattr(file, name),
+            Self::Path(file) => rustix::fs::removexattr(way(file, b""), name),
         }
     }
 }
@@ -196,21 +236,20 @@ fn here(xattrs: &Xattrs, Xattr { name, value }: &Xattr, owners: &Receivers) -> V
     })
 }
 
-/// Gives an open file these and no others of those that are kept, access lists with the numbers that users and groups
+/// Gives a file these and no others of those that are kept, access lists with the numbers that users and groups
 /// have here. Rights of programs and labels are given only if `with_security`, and never taken away. What could not be
 /// done, and why.
 pub fn give(
-    file: impl AsFd,
+    file: To<'_>,
     wanted: &Xattrs,
     scope: Scope,
     with_security: bool,
     owners: &Receivers,
 ) -> Result<(), (Vec<u8>, Errno)> {
-    let file = file.as_fd();
-    let there = read_each(Of::Open(file), scope).map_err(|error| (Vec::new(), error))?;
+    let there = read_each(file.of(), scope).map_err(|error| (Vec::new(), error))?;
     for Xattr { name, .. } in &there {
         if wanted.get(name).is_none() && !name.starts_with(SECURITY) {
-            match rustix::fs::fremovexattr(file, name.as_slice()) {
+            match file.remove(name) {
                 Ok(()) | Err(Errno::NODATA) => {}
                 Err(error) => return Err((name.clone(), error)),
             }
@@ -224,7 +263,7 @@ pub fn give(
         let value = here(wanted, xattr, owners);
         let is_there = |other: &Xattr| other.name == name && other.value == value;
         if !there.iter().any(is_there) {
-            rustix::fs::fsetxattr(file, name, &value, XattrFlags::empty())
+            file.set(name, &value)
                 .map_err(|error| (name.to_vec(), error))?;
         }
     }

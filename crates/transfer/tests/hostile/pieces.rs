@@ -115,6 +115,7 @@ fn a_link_does_not_lead_the_next_file_outside() {
         target,
         mtime_ns: 0,
         owner: None,
+        xattrs: None,
     };
     // A folder takes the place of the link; what is to be in it is damaged, so that the copy ends.
     let mut bytes = [header(link), file("way/victim", b"evil")].concat();
@@ -173,6 +174,7 @@ fn a_file_with_a_part_missing_is_not_complete() {
         files: 1,
         folders: 0,
         links: 0,
+        special_files: 0,
     };
     bytes.extend(header(Piece::End(totals)));
     let reason = Liar::begin().lie(&bytes);

@@ -98,9 +98,11 @@ fn a_link_does_not_lead_a_removal_outside() {
             target: LinkTarget::try_from(points_to.as_bytes().to_vec()).unwrap(),
             mtime_ns: 0,
             owner: None,
+            xattrs: None,
         };
         let pushed = Totals {
             links: 1,
+            special_files: 0,
             ..Totals::default()
         };
         let (base, removal) = removal_by(&header(link), pushed, &["way", "way/outside", "other"]);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use howdah_wire::Side;
+use howdah_wire::{Progress, Side};
 
 use super::End;
 use crate::end::abort::lock;
@@ -12,6 +12,7 @@ use crate::error::TransferError;
 use crate::session::job::Between;
 use crate::session::liveness::{Liveness, Owed};
 use crate::session::reachability::{Reachability, Ridden};
+use crate::session::sender::REMOVALS_WITHIN;
 use crate::tree::queue::MAX_WAITING;
 
 /// What both far ends have done, by what each has said.
@@ -31,6 +32,10 @@ pub struct Steps {
     pub digested: [u64; 2],
     /// Pieces that the receiver has taken.
     pub taken: u64,
+    /// When the sender had sent all, of a job that removes.
+    pub all_sent: Option<Instant>,
+    /// Names that the receiver has looked at or removed since then, by its account.
+    cleaned: u64,
     /// When the receiver had all.
     pub verified: Option<Instant>,
 }
@@ -59,6 +64,15 @@ impl Movement {
         match end {
             End::Sender => context.path.word(now),
             End::Receiver => self.receiver_path.word(now),
+        }
+    }
+
+    /// Notes what the receiver says of its removals. It counts for so long as in any copy, because nothing shows whether
+    /// it is true.
+    pub fn cleaned(&mut self, progress: &Progress) {
+        let within = |told: Instant| told.elapsed() < REMOVALS_WITHIN;
+        if self.steps.all_sent.is_some_and(within) {
+            self.steps.cleaned = progress.looked_at.wrapping_add(progress.removed);
         }
     }
 
@@ -111,6 +125,8 @@ impl Movement {
             .wrapping_add(steps.checked.min(steps.taken))
             .wrapping_add(scanned.files.min(most))
             .wrapping_add(u64::from(scanned.complete))
+            .wrapping_add(steps.cleaned)
+            .wrapping_add(u64::from(steps.all_sent.is_some()))
             .wrapping_add(u64::from(steps.accepted))
             .wrapping_add(u64::from(steps.verified.is_some()))
     }

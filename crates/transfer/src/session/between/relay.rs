@@ -16,7 +16,7 @@ use crate::end::abort::{Abort, lock};
 use crate::end::context::Context;
 use crate::end::digests::Digest;
 use crate::error::TransferError;
-use crate::session::control::{Control, Event, MAX_EVENTS};
+use crate::session::control::{Control, Event, MAX_EVENTS, Onward};
 use crate::session::job::Between;
 use crate::session::listing::{Action, Listing};
 use crate::session::memory::MemoryMark;
@@ -36,6 +36,8 @@ pub struct Relay<'a> {
     between: &'a Between,
     sender: Control,
     receiver: Control,
+    /// Where the names in the sender's folders wait for the receiver.
+    onward: Arc<Onward>,
     movement: Movement,
     receiver_job: Job,
     /// Until the receiver has accepted.
@@ -60,7 +62,7 @@ impl<'a> Relay<'a> {
         context: &'a Arc<Context>,
         between: &'a Between,
         jobs: Jobs,
-        [sender, receiver]: [Control; 2],
+        ([sender, receiver], onward): ([Control; 2], Arc<Onward>),
         list: Option<NamesFile>,
     ) -> Self {
         let path_patience = Duration::from_nanos(jobs.receiver.patience_ns);
@@ -70,6 +72,7 @@ impl<'a> Relay<'a> {
             between,
             sender,
             receiver,
+            onward,
             movement: Movement::new(context, path_patience, Instant::now()),
             receiver_job: jobs.receiver,
             sender_job: Some(jobs.sender),
@@ -106,6 +109,10 @@ impl<'a> Relay<'a> {
         while self.finished.iter().any(Option::is_none) {
             let now = Instant::now();
             if now >= look_at {
+                if self.onward.waiting() {
+                    // It is the receiver, or the path to it, that holds the sender back.
+                    self.movement.word(self.context, End::Sender, now);
+                }
                 self.movement.look(self.context, self.between, now)?;
                 look_at = now + LOOK_EVERY;
             }
@@ -186,6 +193,12 @@ impl<'a> Relay<'a> {
                 lock(&self.context.board.notes).scanned = scanned;
                 self.receiver.say(Message::Scanned(scanned));
             }
+            // The receiver removes nothing but what its own job says, whatever the sender tells it.
+            Message::Content(content) => self.receiver.say(Message::Content(content)),
+            Message::AllSent { whole } => {
+                self.movement.steps.all_sent = Some(Instant::now());
+                self.receiver.say(Message::AllSent { whole });
+            }
             Message::Spent(spent) => lock(&self.context.board.notes).near_spent = *spent,
             Message::Samples(samples) => {
                 note_samples(self.context, &samples);
@@ -253,6 +266,8 @@ impl<'a> Relay<'a> {
                 self.movement.steps.digested[End::Receiver as usize] = progress.digested;
                 let taken = progress.taken.iter().copied();
                 self.movement.steps.taken = taken.fold(0, u64::saturating_add);
+                board.removed.store(progress.removed, Ordering::Relaxed);
+                self.movement.cleaned(&progress);
                 {
                     let mut notes = lock(&board.notes);
                     notes.streams = progress.streams;
@@ -261,6 +276,9 @@ impl<'a> Relay<'a> {
                 self.sender.say(Message::Progress(progress));
             }
             Message::Spent(spent) => lock(&self.context.board.notes).far_spent = *spent,
+            Message::Extraneous(found) => found
+                .into_iter()
+                .for_each(|extraneous| self.listed.add_extraneous(extraneous)),
             Message::Warning(text) => self.warn(End::Receiver, &text),
             Message::LeftOut(text) => self.leave_out(End::Receiver, &text),
             Message::Finished(finished) => {
@@ -349,7 +367,7 @@ impl<'a> Relay<'a> {
         let board = &self.context.board;
         let ended = Instant::now();
         let [sent, received] = self.finished.map(Option::unwrap_or_default);
-        // Folders and links are not offered, so of a dry run only the sender knows them.
+        // Only files are offered, so of a dry run only the sender knows what else there is.
         let made = match self.context.job.dry_run {
             true => sent.totals,
             false => received.totals,
@@ -369,7 +387,7 @@ impl<'a> Relay<'a> {
             near_peak_memory_bytes: mark.peak_growth_bytes(),
             far_peak_memory_bytes: sent.peak_memory_bytes.max(received.peak_memory_bytes),
             listed: self.listed,
-            removal: None,
+            removal: received.removal,
         };
         (self.trace, account)
     }
