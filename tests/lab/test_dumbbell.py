@@ -303,7 +303,7 @@ def test_killed_a_dumbbell_leaves_nothing(traces: Traces) -> None:
 )
 def test_bad_input_is_one_clear_line(traces: Traces, arguments: tuple[str, ...]) -> None:
     result = traces.howdah("lab", "run", *arguments)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.startswith("howdah: ")
     assert result.stderr.count("\n") == 1
