@@ -262,6 +262,8 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["select", "--rtt", "9"], 2, "Invalid value for '--rtt': "),
         (["select", "--rtt", "9ms", "--path", "x"], 1, "howdah: nothing was measured on 'x'; measured: none"),
         (["nothing"], 2, "howdah: No such command 'nothing'"),
+        (["prob", "far"], 2, "howdah: No such command 'prob', nearest is 'probe'; see: howdah --help"),
+        (["probe", "--bursts", "/no/such", "x"], 1, "No such file or directory; see: howdah probe --help"),
         (["serve", "now"], 2, "howdah: serve is the far end"),
         (["serve", "--root"], 2, "howdah: serve is the far end"),
         (["serve", "--read-only"], 2, "howdah: --read-only is of a folder; give it with --root DIR"),
@@ -340,5 +342,9 @@ def test_a_full_disk_behind_standard_output_is_an_error_in_words() -> None:
 def test_what_a_terminal_cannot_write_is_written_with_a_backslash() -> None:
     done = redirected("-m howdah --help", PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, "")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = redirected("-m howdah help units", **plain)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "10\\u2079 bits" in done.stdout
     code = "from howdah.__main__ import ready_streams; ready_streams(); print('10 €')"
     assert redirected(f"-c {shlex.quote(code)}", PYTHONIOENCODING="latin-1").stdout == "10 \\u20ac\n"

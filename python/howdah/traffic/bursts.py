@@ -101,7 +101,7 @@ def profile(file: Path | None, for_s: float | None) -> Pattern:
         raise WrongLine(f"--for {for_s:g}s leaves no time for bursts, which begin after {QUIET_S:g} s")
     if file is None:
         return msgspec.structs.replace(PROFILE, duration_s=lasting_s or PROFILE.duration_s)
-    pattern = load_pattern(file, lasting_s)
+    pattern = load_pattern(file, lasting_s, "see: howdah probe --help")
     other = next((load for load in pattern.loads if not isinstance(load, Tcp)), None)
     if other is not None:
         raise HowdahError(f"{file}: load {other.name} is not TCP; bursts that probe a path must be TCP")
