@@ -218,7 +218,7 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["cp", "a", "b"], 1, "howdah: both source and destination are on this host; use: cp -a"),
         (["cp"], 2, "howdah: Missing argument 'SRC... DST'; see: howdah cp --help"),
         (["cc", "attach", "--ports", "1"], 2, "howdah: Missing option '--cc'; see: howdah cc attach --help"),
-        (["cc", "detach", "--ports", "1"], 1, "howdah: say which connections: by a prefix they go to, by a "),
+        (["cc", "detach", "--ports", "1"], 2, "howdah: say which connections: by a prefix they go to, by a "),
         (["cp", "--odd", "a", "b:c"], 2, "howdah: No such option"),
         (["cp", "--path", "odd", "a", "b:c"], 1, "howdah: --path odd is not a kind of path"),
         (
@@ -247,6 +247,8 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["probe", "--for", "10", "x"], 2, "Invalid value for '--for': "),
         (["archive", "ls", "--kind", "nosuch"], 2, "nosuch is not one of transfer, traffic, probe, link"),
         (["archive", "prune"], 2, "howdah: choose the records to remove"),
+        (["doctor", "--ports", "9-x"], 2, "Invalid value for '--ports': 9-x is not a range of ports; give"),
+        (["cc", "attach", "--to", "nowhere", "--cc", "cubic"], 2, "howdah: "),
         (["cc", "load", "nosuch"], 2, "Invalid value for 'NAME': nosuch is not one of "),
         (["help", "nosuch"], 2, "howdah: there is no help on nosuch"),
         (["control", "urgent", "start", "a", "--for", "0s"], 2, "Invalid value for '--for': 0s is below 1s"),

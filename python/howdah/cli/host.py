@@ -1,7 +1,7 @@
 """The tables of ``howdah doctor`` and ``cc``, which make a host ready, and what ``doctor`` does."""
 
 from howdah._native import CC_PROGRAMS, HowdahError
-from howdah.cli.table import FAR_HOWDAH, PORTS, Argument, Command, Option, as_json, duration, rate, share
+from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, as_json, duration, rate, share
 
 _JSON = as_json()
 _VERBOSE = Option("--verbose", "If the kernel refuses, also print its message.")
@@ -12,6 +12,16 @@ def _program(text: str) -> str:
     if text.removeprefix("hd_") not in CC_PROGRAMS:
         raise HowdahError(f"{text} is not one of {', '.join(CC_PROGRAMS)}")
     return text
+
+
+def _ports(text: str) -> tuple[int, int]:
+    """The first and the last port. Raises HowdahError."""
+    from howdah.ports import parse  # noqa: PLC0415
+
+    try:
+        return parse(text)
+    except ValueError:
+        raise HowdahError(f"{text} is not a range of ports; give for example 50000-50100") from None
 
 
 _NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name", kind=_program)
@@ -178,7 +188,11 @@ _DOCTOR = Command(
                 kind=duration,
             ),
             FAR_HOWDAH,
-            PORTS,
+            Option(
+                "--ports A-B",
+                "The ports for data at the far end, as 50000-50100. Default: config.toml's, or any.",
+                kind=_ports,
+            ),
         ],
         "Output": [as_json("Print the report as JSON.")],
     },
@@ -188,16 +202,21 @@ COMMANDS = (_DOCTOR, _CC)
 
 
 def doctor(
-    *, host: str | None, rate: int, rtt: float | None, far_howdah: str | None, ports: str | None, json: bool
+    *,
+    host: str | None,
+    rate: int,
+    rtt: float | None,
+    far_howdah: str | None,
+    ports: tuple[int, int] | None,
+    json: bool,
 ) -> int:
     """Prints the report and returns the exit code. Raises HowdahError."""
     from howdah import document, interrupt  # noqa: PLC0415
-    from howdah.cli.cp import ports_of  # noqa: PLC0415
     from howdah.library.doctor import examine  # noqa: PLC0415
     from howdah.words.doctor import in_words  # noqa: PLC0415
 
     interrupt.install()
-    report = examine(host, rate_bps=rate, rtt_s=rtt, far_howdah=far_howdah, ports=ports_of(ports))
+    report = examine(host, rate_bps=rate, rtt_s=rtt, far_howdah=far_howdah, ports=ports)
     if json:
         document.show(report)
     else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.cc import programs, resume
 from howdah.cc.choose import choose
@@ -156,5 +157,8 @@ def detach(
 
 def _place(to: str | None, ports: str | None, cgroup: str | None, namespace: int | None) -> Place:
     place = Place(to, ports or ALL_PORTS, namespace, cgroup)
-    place.check()
+    try:
+        place.check()
+    except HowdahError as error:
+        raise WrongLine(str(error)) from None
     return place
