@@ -25,8 +25,16 @@ def _ports(text: str) -> tuple[int, int]:
 
 
 _NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name", kind=_program)
-_RATE = Option("--rate RATE", "The rate on the wire of each connection, as 400Mbit.", kind=rate)
-_WINDOW = Option("--window PACKETS", "The congestion window of each connection, in packets.", kind=int)
+_RATE = Option(
+    "--rate RATE", "The rate on the wire of each connection, as 400Mbit.", kind=rate, least="8kbit"
+)
+_WINDOW = Option(
+    "--window PACKETS",
+    "The congestion window of each connection, in packets.",
+    kind=int,
+    least=2,
+    most=268_435_456,
+)
 _WHICH = (
     Option("--to PREFIX", "Connections to addresses in a prefix, as 10.9.0.0/16 or 2001:db8::/32."),
     Option("--ports A-B", "Connections with either port in a range, as 5000-5100 or 5201. Default: all."),
@@ -92,6 +100,7 @@ _SET = Command(
                 "--rate RATE",
                 "The rate of each connection on the wire (hold), or of payload in all (resume).",
                 kind=rate,
+                least="8kbit",
             ),
             _WINDOW,
             Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),
