@@ -54,7 +54,7 @@ XDG_DATA_HOME, by default ~/.local/share/howdah. HOWDAH_DEBUG=1 shows where in h
     "exit-codes": """\
 0: done. 1: it failed, and one line on standard error says why: it is due to this host, its files or another
 host. 2: the command line itself is wrong: a command, an option or a word is unknown or missing, or a value
-cannot be read or is out of its range. howdah cp ends with 1 for a value that it cannot use. 130, 143 and 129:
+cannot be read or is out of its range; for such a value howdah cp ends with 1. 130, 143 and 129:
 stopped by Ctrl-C, TERM or HUP. howdah lab run and exec end with the code of their command.""",
     "rsync": """\
 howdah cp takes the options of rsync, and those of scp that rsync does not use. It refuses an option whose
