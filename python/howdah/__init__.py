@@ -15,6 +15,7 @@ LAB_LINK_VARIABLE = "HOWDAH_LAB_LINK"
 
 # A class made by Rust: what is to be found at each of its errors is said here.
 HowdahError.record = None
+HowdahError.exit_code = 1
 
 _MODULES = ("archive", "lab")
 _EXPORTS = {

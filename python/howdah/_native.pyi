@@ -82,6 +82,8 @@ class HowdahError(Exception):
 
     record: Record | None
     """The record of the run that went wrong; null where there is none. (Set in howdah/__init__.py.)"""
+    exit_code: int
+    """The exit code of a command that it ends. (Set there, too.)"""
 
 # --- units (crates/units) -------------------------------------------------------------------
 

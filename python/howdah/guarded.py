@@ -22,6 +22,7 @@ def guarded(command: Callable[[], int]) -> int:
         return code
     except HowdahError as error:
         print(f"howdah: {printable(str(error))}", file=sys.stderr)
+        return error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone (head, less).
         _write_no_more()

@@ -192,6 +192,8 @@ def _custom(kind: Any, value: object) -> Any:  # noqa: ANN401, msgspec's hook
             raise ValueError(str(error)) from None
     (inner,) = get_args(kind)
     if get_origin(kind) is Several:
+        if value == []:
+            raise ValueError("an empty list; give a value, or leave the key out")
         return Several(_nested(value if isinstance(value, list) else [value], list[inner]))  # type: ignore[valid-type]
     if not isinstance(value, dict):
         raise ValueError("expected a table")

@@ -34,10 +34,10 @@ def good(*arguments: str) -> Any:  # noqa: ANN401, JSON
     return msgspec.json.decode(done.stdout)
 
 
-def refused(*arguments: str, through: Sequence[str] = ()) -> str:
+def refused(*arguments: str, through: Sequence[str] = (), code: int = 1) -> str:
     """A command that must fail with one line on standard error; that line."""
     done = cc(*arguments, through=through)
-    assert done.returncode == 1, (done.stdout, done.stderr)
+    assert done.returncode == code, (done.stdout, done.stderr)
     assert done.stderr.startswith("howdah: "), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     return done.stderr

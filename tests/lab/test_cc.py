@@ -149,32 +149,32 @@ def test_every_command_helps_with_an_example() -> None:
 
 @pytest.mark.beside
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "says", "code"),
     [
-        ("load nonsense", f"howdah brings {', '.join(CC_PROGRAMS)}"),
-        ("load hold --set guard_loss", "has no value"),
-        ("load hold --set guard_loss=2", "outside 0 to 1"),
-        ("load hold --set loss=2%", "it has headroom"),
-        ("unload hold", "hd_hold is not loaded, so nothing is to be unloaded; see: howdah cc status"),
-        ("set scalable --rate 1Gbit", "has no setting to change"),
-        ("set hold", "one of --rate RATE"),
-        ("set hold --rate 1Gbit --window 5", "one of --rate RATE"),
-        ("set hold --rate 400", "has no unit"),
-        ("set hold --rate 0Mbit", "below 8 kb/s"),
-        ("set hold --window -3", "from 2 to 268435456 packets"),
-        ("set hold --rate 1Gbit", "load it with: howdah cc load hold"),
-        ("set hold --rate 1Gbit --flow here", "10.9.0.2:5201"),
-        ("attach --to 10.9.0.0/16 --ports 5100-5000 --cc reno", "did you mean 5000-5100"),
-        ("attach --to 10.9.0.1/16 --ports 5000 --cc reno", "did you mean 10.9.0.0/16"),
-        ("attach --to 10.9.0.0/16 --ports 5000 --cc hold", "load it with: howdah cc load hold"),
-        ("attach --to 10.9.0.0/16 --ports 5000 --cc reno --rate 1Gbit", "only hold does"),
-        ("attach --to 10.9.0.0/16 --ports 5000 --cc vegas", "is not in this kernel"),
-        ("attach --cgroup /none.slice/x --cc reno", "there is no cgroup /none.slice/x below /"),
-        ("detach --to 10.9.0.0/16 --ports 5000", "is not attached"),
+        ("load nonsense", f"nonsense is not one of {', '.join(CC_PROGRAMS)}", 2),
+        ("load hold --set guard_loss", "has no value", 2),
+        ("load hold --set guard_loss=2", "outside 0 to 1", 1),
+        ("load hold --set loss=2%", "it has headroom", 1),
+        ("unload hold", "hd_hold is not loaded, so nothing is to be unloaded; see: howdah cc status", 1),
+        ("set scalable --rate 1Gbit", "has no setting to change", 2),
+        ("set hold", "one of --rate RATE", 2),
+        ("set hold --rate 1Gbit --window 5", "one of --rate RATE", 2),
+        ("set hold --rate 400", "has no unit", 2),
+        ("set hold --rate 0Mbit", "0Mbit is below 8kbit", 2),
+        ("set hold --window -3", "-3 is below 2", 2),
+        ("set hold --rate 1Gbit", "load it with: howdah cc load hold", 1),
+        ("set hold --rate 1Gbit --flow here", "10.9.0.2:5201", 1),
+        ("attach --to 10.9.0.0/16 --ports 5100-5000 --cc reno", "did you mean 5000-5100", 2),
+        ("attach --to 10.9.0.1/16 --ports 5000 --cc reno", "did you mean 10.9.0.0/16", 2),
+        ("attach --to 10.9.0.0/16 --ports 5000 --cc hold", "load it with: howdah cc load hold", 1),
+        ("attach --to 10.9.0.0/16 --ports 5000 --cc reno --rate 1Gbit", "only hold does", 1),
+        ("attach --to 10.9.0.0/16 --ports 5000 --cc vegas", "is not in this kernel", 1),
+        ("attach --cgroup /none.slice/x --cc reno", "there is no cgroup /none.slice/x below /", 1),
+        ("detach --to 10.9.0.0/16 --ports 5000", "is not attached", 1),
     ],
 )
-def test_what_is_wrong_is_refused_with_the_way_out(words: str, says: str) -> None:
-    assert says in refused(*words.split())
+def test_what_is_wrong_is_refused_with_the_way_out(words: str, says: str, code: int) -> None:
+    assert says in refused(*words.split(), code=code)
     assert not PINS.exists()
 
 

@@ -24,7 +24,7 @@ def test_without_root_only_looking_works() -> None:
         ["status"],
         ["set", "hold", "--rate", "1Gbit"],
     ):
-        assert "needs root" in refused(*command, through=AS_USER)
+        assert "programs in the kernel are root's: this needs root" in refused(*command, through=AS_USER)
     assert cc("list", through=AS_USER).returncode == 0
 
 

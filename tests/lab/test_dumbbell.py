@@ -155,6 +155,16 @@ def test_a_copy_between_hosts_of_a_star_tells_what_the_link_and_cables_did(tmp_p
 
 
 @pytest.mark.beside
+def test_hosts_may_have_names_that_are_words_of_ip() -> None:
+    words = ["a", "b", "l", "add", "name", "up", "down", "type", "dev", "mtu", "netns"]
+    with lab.started(lab.symmetric(None, 2 * MS), lab.dumbbell(words, ["peer"], lan_rate_bps=10**9)) as star:
+        for word in words:
+            assert star.run(word, ping(1, "peer"), stdout=subprocess.DEVNULL).returncode == 0, word
+        stats = star.stats()
+    assert stats.cables == dict.fromkeys([*words, "peer"], CableDrops(0, 0))
+
+
+@pytest.mark.beside
 def test_sockets_of_every_host_are_set_up_for_the_link() -> None:
     with lab.started(lab.symmetric(1_000_000_000, 180 * MS), lab.dumbbell(2, 1)) as star:
         buffers = set()
@@ -293,7 +303,7 @@ def test_killed_a_dumbbell_leaves_nothing(traces: Traces) -> None:
 )
 def test_bad_input_is_one_clear_line(traces: Traces, arguments: tuple[str, ...]) -> None:
     result = traces.howdah("lab", "run", *arguments)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.startswith("howdah: ")
     assert result.stderr.count("\n") == 1

@@ -159,6 +159,46 @@ def test_a_command_that_a_signal_ends(traces: Traces) -> None:
         assert process.wait(timeout=5) == 128 + signal.SIGTERM
 
 
+IGNORING = "trap '' TERM INT; readlink /proc/self/ns/net; sleep 20"
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
+def test_a_second_signal_kills_a_command_that_ignores_them(
+    traces: Traces, numbers: tuple[signal.Signals, signal.Signals]
+) -> None:
+    with traces.start("lab", "run", *LINK, "--json-stats", "-", "--", "sh", "-c", IGNORING) as process:
+        assert process.stdout is not None
+        namespace = process.stdout.readline().strip()
+        process.send_signal(numbers[0])
+        time.sleep(1)
+        assert process.poll() is None
+        process.send_signal(numbers[1])
+        assert process.wait(timeout=3) == 128 + numbers[0]
+        stats = msgspec.json.decode(process.stdout.read(), type=LinkStats)
+    assert set(stats.directions) == {"near_to_far", "far_to_near"}
+    traces.assert_none(namespace)
+
+
+def test_one_signal_kills_a_command_that_ignores_it_after_some_seconds(traces: Traces) -> None:
+    with traces.start("lab", "run", *LINK, "--", "sh", "-c", IGNORING) as process:
+        assert process.stdout is not None
+        namespace = process.stdout.readline().strip()
+        process.terminate()
+        assert process.wait(timeout=15) == 128 + signal.SIGTERM
+    traces.assert_none(namespace)
+
+
+def test_a_signal_that_comes_twice_at_once_is_one(traces: Traces) -> None:
+    script = "trap 'sleep 1; exit 9' TERM; echo ready; while :; do sleep 0.02; done"
+    with traces.start("lab", "run", *LINK, "--", "sh", "-c", script) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        time.sleep(0.05)
+        process.terminate()
+        assert process.wait(timeout=10) == 9
+
+
 def test_what_the_command_started_ends_with_it(traces: Traces) -> None:
     result = run(traces, "sh", "-c", "sleep 300 & setsid sleep 300 & readlink /proc/self/ns/net")
     traces.assert_none(result.stdout.strip())

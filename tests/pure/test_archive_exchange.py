@@ -166,6 +166,6 @@ def test_the_commands_say_what_they_did(tmp_path: Path) -> None:
     again = howdah("archive", "export", out, **a)
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     assert (
-        "is not a kind of record; give one of transfer, traffic, probe, link, bench"
+        "x is not one of transfer, traffic, probe, link, bench; see: howdah archive ls --help"
         in howdah("archive", "ls", "--kind", "x", **a).stderr
     )

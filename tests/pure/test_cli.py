@@ -218,7 +218,7 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["cp", "a", "b"], 1, "howdah: both source and destination are on this host; use: cp -a"),
         (["cp"], 2, "howdah: Missing argument 'SRC... DST'; see: howdah cp --help"),
         (["cc", "attach", "--ports", "1"], 2, "howdah: Missing option '--cc'; see: howdah cc attach --help"),
-        (["cc", "detach", "--ports", "1"], 1, "howdah: say which connections: by a prefix they go to, by a "),
+        (["cc", "detach", "--ports", "1"], 2, "howdah: say which connections: by a prefix they go to, by a "),
         (["cp", "--odd", "a", "b:c"], 2, "howdah: No such option"),
         (["cp", "--path", "odd", "a", "b:c"], 1, "howdah: --path odd is not a kind of path"),
         (
@@ -241,12 +241,34 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         ),
         (["cp", "no such file", "b:c"], 1, "howdah: cannot read no such file: No such file or directory"),
         (["archive", "show", "last"], 1, "howdah: no record yet in "),
-        (["doctor", "--rate", "10"], 1, "howdah: "),
-        (["select"], 1, "howdah: the round trip is missing; give --rtt 93ms, or --host HOST"),
-        (["select", "--rtt", "0ms"], 1, "howdah: --rtt is 0; give more, or leave it out"),
-        (["select", "--rtt", "9"], 1, "howdah: "),
+        (["doctor", "--rate", "10"], 2, "Invalid value for '--rate': "),
+        (["probe", "--for", "0s", "x"], 2, "Invalid value for '--for': 0s is below 1s; see: howdah probe"),
+        (["probe", "--for", "2h", "x"], 2, "Invalid value for '--for': 2h is above 1h; see: howdah probe"),
+        (["probe", "--for", "10", "x"], 2, "Invalid value for '--for': "),
+        (["archive", "ls", "--kind", "nosuch"], 2, "nosuch is not one of transfer, traffic, probe, link"),
+        (["archive", "prune"], 2, "howdah: choose the records to remove"),
+        (["doctor", "--ports", "9-x"], 2, "Invalid value for '--ports': 9-x is not a range of ports; give"),
+        (["cc", "attach", "--to", "nowhere", "--cc", "cubic"], 2, "howdah: "),
+        (["cc", "load", "nosuch"], 2, "Invalid value for 'NAME': nosuch is not one of "),
+        (["help", "nosuch"], 2, "howdah: there is no help on nosuch"),
+        (["control", "urgent", "start", "a", "--for", "soon"], 2, "Invalid value for '--for': "),
+        (["shared", "train", "x", "-o", "y.npz", "--classifier", "x"], 2, "x is not one of "),
+        (["shared", "train", "x", "-o", "y.npz", "--window", "10"], 2, "Invalid value for '--window': "),
+        (["control", "urgent", "start", "a", "--for", "0s"], 2, "Invalid value for '--for': 0s is below 1s"),
+        (["control", "set", "a", "--weight", "0"], 2, "Invalid value for '--weight': 0 is below 1"),
+        (["control", "set", "a", "--priority", "101"], 2, "Invalid value for '--priority': 101 is above 100"),
+        (["lab", "run", "--rate", "1000", "--", "true"], 2, "howdah: --rate: "),
+        (["lab", "run", "--rate", "0bit", "--", "true"], 2, "howdah: --rate is 0 b/s; it must be "),
+        (["lab", "run", "--seed", "-1", "--", "true"], 2, "Invalid value for '--seed': -1 is below 0"),
+        (["lab", "run", "--left", "2", "--", "true"], 2, "howdah: --left: a pair of hosts has no LAN"),
+        (["lab", "run", "--schedule", "/no/such", "--", "true"], 1, "howdah: cannot read /no/such"),
+        (["select"], 2, "howdah: the round trip is missing; give --rtt 93ms, or --host HOST"),
+        (["select", "--rtt", "0ms"], 2, "howdah: --rtt is 0; give more, or leave it out"),
+        (["select", "--rtt", "9"], 2, "Invalid value for '--rtt': "),
         (["select", "--rtt", "9ms", "--path", "x"], 1, "howdah: nothing was measured on 'x'; measured: none"),
         (["nothing"], 2, "howdah: No such command 'nothing'"),
+        (["prob", "far"], 2, "howdah: No such command 'prob', nearest is 'probe'; see: howdah --help"),
+        (["probe", "--bursts", "/no/such", "x"], 1, "No such file or directory; see: howdah probe --help"),
         (["serve", "now"], 2, "howdah: serve is the far end"),
         (["serve", "--root"], 2, "howdah: serve is the far end"),
         (["serve", "--read-only"], 2, "howdah: --read-only is of a folder; give it with --root DIR"),
@@ -325,5 +347,9 @@ def test_a_full_disk_behind_standard_output_is_an_error_in_words() -> None:
 def test_what_a_terminal_cannot_write_is_written_with_a_backslash() -> None:
     done = redirected("-m howdah --help", PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, "")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = redirected("-m howdah help units", **plain)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "10\\u2079 bits" in done.stdout
     code = "from howdah import streams; streams.ready(); print('10 €')"
     assert redirected(f"-c {shlex.quote(code)}", PYTHONIOENCODING="latin-1").stdout == "10 \\u20ac\n"

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -20,9 +20,24 @@ from samples import howdah
 
 from howdah._native import HowdahError
 from howdah.cli import app, completion, pages
-from howdah.cli.table import HELP, HELP_ALL, Argument, Command, HelpWanted, Option, UsageError, path, read
+from howdah.cli.results import KINDS
+from howdah.cli.table import (
+    HELP,
+    HELP_ALL,
+    Argument,
+    Command,
+    HelpWanted,
+    Option,
+    UsageError,
+    duration,
+    path,
+    rate,
+    read,
+)
 from howdah.control.http.address import DEFAULT_ADDRESS
+from howdah.control.policy import terms
 from howdah.values.plan import PathKind
+from howdah.values.record import Record
 
 ALL = [(tuple(called), command) for called, command in pages.walk(app.howdah())]
 EACH = pytest.mark.parametrize(("called", "command"), ALL, ids=[" ".join(called) for called, _ in ALL])
@@ -176,9 +191,32 @@ def test_a_table_is_whole_and_its_function_takes_what_is_read(
     assert keys == named or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
 
 
+def test_a_value_that_a_kind_refuses_is_a_mistake_of_the_line() -> None:
+    line = table(
+        Option("--for TIME", "", kind=duration, least="1s", most="1h", default="2s", key="lasting"),
+        Option("--rate RATE", "", kind=rate),
+    )
+    assert read(line, [], {}) == {"lasting": 2.0, "rate": None}
+    assert read(line, ["--for", "1min", "--rate=1Gbit"], {}) == {"lasting": 60.0, "rate": 10**9}
+    for words, says in (
+        (["--for", "0.9s"], "Invalid value for '--for': 0.9s is below 1s"),
+        (["--for=61min"], "Invalid value for '--for': 61min is above 1h"),
+        (["--rate", "10"], "Invalid value for '--rate': rate \"10\" has no unit"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            read(line, words, {})
+        assert str(refused.value).startswith(says)
+
+
+def test_choices_and_ranges_are_those_of_what_takes_them() -> None:
+    rows = {row.key: row for rows in dict(ALL)["howdah", "control", "set"].rows.values() for row in rows}
+    assert (rows["weight"].least, rows["weight"].most) == (1, terms.WEIGHT_MAX)
+    assert (rows["priority"].least, rows["priority"].most) == (0, terms.PRIORITY_MAX)
+    assert get_args(get_type_hints(Record)["kind"]) == KINDS
+
+
 def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
     from howdah.cli import control_command, copy_command
-    from howdah.control.policy import terms
     from howdah.lab import labfile
     from howdah.library.copy import copy_request
 

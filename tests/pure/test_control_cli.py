@@ -111,7 +111,6 @@ def test_a_watch_tells_line_by_line_until_it_is_stopped(served: Controlled) -> N
     ("words", "says"),
     [
         (["urgent", "start", "videos"], "lsst has no class videos; it has background, images, replication"),
-        (["urgent", "start", "images", "--for", "soon"], "soon"),
         (["urgent", "start", "images", "--who", "a b"], "who asks for images, 'a b'"),
         (["set", "background"], "say what to set for background, as --maximum 50%, or --restore"),
         (["set", "background", "--weight", "2", "--restore"], "say what to set for background"),

@@ -112,12 +112,12 @@ def test_flows_are_named_after_class_and_host_and_counted_where_a_host_has_sever
         ),
         (
             [('minimum = "1%"', 'minimum = "2%"\nmaximum = "1%"')],
-            "class.background: its minimum is 9.90 Mb/s above its maximum of 9.90 Mb/s",
+            "class.background: its minimum, 19.8 Mb/s, is above its maximum, 9.90 Mb/s",
         ),
         (
             [('minimum = "1%"', 'minimum = "2%"')],
-            "p.toml: class.background: its minimum while images are asked for is 9.90 Mb/s above its maximum "
-            "of 9.90 Mb/s; give a minimum there too",
+            "p.toml: class.background: its minimum while images are asked for, 19.8 Mb/s, is above its "
+            "maximum, 9.90 Mb/s; give a minimum there too",
         ),
         (
             [('minimum = "1%"', 'minimum = "96%"')],

@@ -146,9 +146,11 @@ def test_a_change_says_only_what_changes() -> None:
         (LabOptions(loss="101%"), "--loss: "),
         (LabOptions(jitter="x"), "--jitter: "),
         (LabOptions(rate="1Gbit,2Gbit,3Gbit"), "more than two"),
-        (LabOptions(rate="0Gbit"), "near_to_far.rate_bps is 0 b/s"),
+        (LabOptions(rate="0Gbit"), "--rate is 0 b/s; it must be 1 kb/s to 1 Tb/s"),
+        (LabOptions(rate="1Gbit", queue="100B"), "--queue is 100 B; it must be "),
+        (LabOptions(rtt="500s"), "--rtt, one way, is "),
         (LabOptions(burst_loss="1%"), "--burst-loss"),
-        (LabOptions(mtu=100), "mtu is 100 bytes"),
+        (LabOptions(mtu=100), "--mtu is 100 bytes"),
         (LabOptions(frame_overhead="38"), "--frame-overhead: "),
         (LabOptions(seed=-1), "--seed: -1"),
     ],
@@ -174,8 +176,18 @@ def test_bad_options_are_refused_by_name_in_one_line(options: LabOptions, named:
         ('change = "x"', "change: expected a list, got a text"),
         ('[[change]]\nrate = "1Gbit"', "change 1: the key at is missing"),
         ('[[change]]\nat = "1s"', "change 1: it changes nothing; add one of rate, delay, loss"),
-        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: -1 is not a whole number from 0 on"),
-        ('[[change]]\nat = "1s"\ndrop = 0', "changes[0].drop is 0 segments"),
+        ('[[change]]\nat = "1s"\ndrop = -1', "change 1: drop: -1 is not a whole number from 1 to 1,000,000"),
+        ('[[change]]\nat = "1s"\ndrop = 0', "link.toml: change 1: drop: 0 is not a whole number from 1 to "),
+        ('rate = "0bit"', "link.toml: rate is 0 b/s; it must be 1 kb/s"),
+        ('[far_to_near]\nrate = "0bit"', "link.toml: far_to_near: rate is 0 b/s; it must be"),
+        ('rtt = "500s"', "link.toml: rtt, one way, is "),
+        ('[near_to_far]\ndelay = "500s"', "link.toml: near_to_far: delay is "),
+        (
+            '[[change]]\nat="1s"\ndirection="near_to_far"\noutage=true\n'
+            '[[change]]\nat="1s"\ndirection="far_to_near"\nrate="1Gbit"',
+            "link.toml: change 2: rate is 1 Gb/s; a direction that begins without a rate cannot change "
+            "it; give the direction a rate to begin with",
+        ),
         ('[[change]]\nat = "1s"\noutage = "yes"', "outage: expected true or false, got a text"),
         (
             '[[change]]\nat = "1s"\ndirection = "up"\noutage = true',
@@ -183,7 +195,7 @@ def test_bad_options_are_refused_by_name_in_one_line(options: LabOptions, named:
         ),
         (
             '[[change]]\nat="2s"\noutage=true\n[[change]]\nat="1s"\noutage=false',
-            "changes must be in order of time",
+            "link.toml: change 2: at is 1 s; changes must be in order of time, so not before 2 s",
         ),
     ],
 )

@@ -331,8 +331,6 @@ def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
         ([*given, "model.bin"], "must end in .npz; give -o model.npz"),
         ([*given, str(tmp_path / "no" / "model.npz")], "no folder"),
         ([*given, str(tmp_path / "model.npz")], "class '1 udp' has one run"),
-        ([*given, str(tmp_path / "model.npz"), "--classifier", "x"], "no classifier is called 'x'"),
-        ([*given, str(tmp_path / "model.npz"), "--window", "10"], "10"),
         ([str(tmp_path / "none.npz"), "-o", str(tmp_path / "model.npz")], "there is no recording"),
     ):
         with pytest.raises(HowdahError, match=says):

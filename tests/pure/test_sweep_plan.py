@@ -84,6 +84,17 @@ def test_a_queue_is_a_bandwidth_delay_product_but_at_least_as_told() -> None:
         ([('name = "one"', "")], "p.toml: the key name is missing; see: howdah sweep --help"),
         ([('"one"', '"a b"')], "p.toml: name 'a b': give 1 to 64 letters"),
         ([("repeats = 3", "repeats = 0")], "p.toml: repeats: expected a whole number >= 1"),
+        ([("repeats = 3", "repeats = 100000000")], "p.toml: repeats: expected a whole number <= 10000"),
+        (
+            [("repeats = 3", "repeats = 10000")],
+            "p.toml: 160,000 runs; a sweep has at most 100,000; lower repeats, or list fewer values",
+        ),
+        (
+            [("[1, 4]", f"{[1] * 120_000}")],
+            "p.toml: 2,880,000 runs; a sweep has at most 100,000",
+        ),
+        ([('["1ms", "100ms"]', "[]")], "p.toml: lab.rtt: an empty list; give a value, or leave the key out"),
+        ([('time = "10s"', 'time = "10s"\nrtt = []')], "p.toml: runs 1: rtt: an empty list; give a value"),
         ([("repeats = 3", "repeat = 3")], "p.toml: unknown key repeat; known are name, runs, summary"),
         ([("repeats = 3", 'host = "b"')], 'p.toml: give either host = "NAME" or a table [lab]'),
         ([("repeats = 3", 'sample_every = "1ms"')], "sample_every 1ms is not within 0.01s to 10s"),

@@ -15,7 +15,7 @@ from rich.console import Console
 from samples import LIMITS, howdah, record
 
 from howdah import HowdahError, __version__
-from howdah._native import UdpSink, UdpSource
+from howdah._native import UdpSink, UdpSource, format_bytes, format_rate
 from howdah.archive import Archive
 from howdah.traffic import udp
 from howdah.traffic.account import (
@@ -41,6 +41,7 @@ from howdah.traffic.sink import (
     write_line,
 )
 from howdah.words import traffic as summary
+from howdah.words.copy import line
 from howdah.words.traffic import ArrivalRates, TrafficLines, TrafficTerminal
 
 TOKEN = bytes(range(16))
@@ -203,6 +204,14 @@ def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
     text = summary.summary(kept, kept=True)
     assert text.splitlines()[-1] == f"Record: howdah archive show {kept.id}"
     assert "Record" not in summary.summary(kept, kept=False)
+    received = sum(load.received_bytes for load in LOADS)
+    rate, size = format_rate(received * 8 / 60), format_bytes(received)
+    nameless = msgspec.structs.replace(kept, command=["howdah.send_traffic"])
+    assert line(nameless) == f"{kept.id}  traffic   {rate:>10}  {size:>9}  {PATTERN.name} to dtn2"
+    typed = msgspec.structs.replace(kept, command=["howdah", "traffic", "p.toml", "dtn2"])
+    assert line(typed).endswith(f"{size:>9}  traffic p.toml dtn2")
+    unknown = msgspec.structs.replace(nameless, traffic={"loads": 1})
+    assert line(unknown) == f"{kept.id}  traffic            -          -  to dtn2"
     assert text.splitlines()[:4] == [
         "three to dtn2, 1 min 00 s",
         "  udp1  offered 1.01 MB, sent 1.00 MB, received 900 kB (120 kb/s), "

@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// This user may not load programs.
     #[error(
-        "loading programs into the kernel needs root (CAP_BPF and CAP_NET_ADMIN); run it with sudo"
+        "programs in the kernel are root's: this needs root (CAP_BPF and CAP_NET_ADMIN); run it with sudo"
     )]
     Privilege,
     /// This user is root, but only of a user namespace.

@@ -110,9 +110,9 @@ def _module(name: str) -> "Any":  # noqa: ANN401, each has functions of its own
 
 def _group(command: Command, called: list[str], words: list[str]) -> int:
     """What a group does without one of its commands. Raises UsageError or HelpWanted."""
-    name = Argument("COMMAND", "", key="command", required=False)
-    given = read(Command("", "", rows={**command.rows, "": [name]}, runs_another=True), words, {})["command"]
-    if given is not None:
+    name = Argument("COMMAND", "", key="command", required=False, many=True)
+    rows = {**command.rows, "": [name]}
+    for given in read(Command("", "", rows=rows, runs_another=True), words, {})["command"] or ():
         raise UsageError(f"No such command '{given}'{nearest(given, command.named())}")
     from howdah.cli import pages  # noqa: PLC0415
 

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from howdah import document
-from howdah._native import HowdahError, parse_duration, parse_fraction, parse_rate
+from howdah import HowdahError, document
 from howdah.cli.shown import print_parts
 from howdah.library import congestion
 from howdah.words import cc as report
+from howdah.wrong import WrongLine
 
 T = TypeVar("T")
 
@@ -42,31 +42,28 @@ def unload(*, name: str, json: bool, verbose: bool) -> None:
 def set_target(
     *,
     name: str,
-    rate: str | None,
+    rate: int | None,
     window: int | None,
     none: bool,
     flow: str | None,
     to: str | None,
     port: int | None,
     namespace: int | None,
-    rtt: str | None,
+    rtt: float | None,
     streams: int | None,
-    jump_part: str | None,
-    valid: str | None,
+    jump_part: float | None,
+    valid: float | None,
     then: str | None,
     json: bool,
     verbose: bool,
 ) -> None:
     """Sets what ``hold`` holds or what ``resume`` knows, and says so. Raises HowdahError."""
-    rate_bps = _rate(rate)
     path = {"--rtt": rtt, "--streams": streams, "--jump-part": jump_part, "--for": valid, "--then": then}
     where = {"--to": to, "--port": port, "--namespace": namespace}
     if name.removeprefix("hd_") != "resume":
         _refuse(name, {**where, **path})
         _tell(
-            lambda: congestion.set_target(
-                name, rate_bps=rate_bps, window_packets=window, none=none, flow=flow
-            ),
+            lambda: congestion.set_target(name, rate_bps=rate, window_packets=window, none=none, flow=flow),
             report.targeted,
             json,
             verbose,
@@ -74,24 +71,23 @@ def set_target(
         return
     _refuse(name, {"--window": window, "--flow": flow})
     if to is None:
-        raise HowdahError("say of which destination: --to 10.9.0.0/16")
+        raise WrongLine("say of which destination: --to 10.9.0.0/16")
     if none:
         _refuse("resume with --none", {"--rate": rate, **path})
         _tell(lambda: congestion.forget(to, port=port, namespace=namespace), report.forgotten, json, verbose)
         return
-    if rate_bps is None or rtt is None:
-        raise HowdahError("give what the path carried: --rate RATE and --rtt TIME, or --none")
-    rtt_s = parse_duration(rtt) / 1e9
+    if rate is None or rtt is None:
+        raise WrongLine("give what the path carried: --rate RATE and --rtt TIME, or --none")
     _tell(
         lambda: congestion.remember(
             to,
             port=port,
             namespace=namespace,
-            rate_bps=rate_bps,
-            rtt_s=rtt_s,
+            rate_bps=rate,
+            rtt_s=rtt,
             streams=1 if streams is None else streams,
-            jump_part=None if jump_part is None else parse_fraction(jump_part),
-            valid_s=3600.0 if valid is None else parse_duration(valid) / 1e9,
+            jump_part=jump_part,
+            valid_s=3600.0 if valid is None else valid,
             then=then or "cubic",
         ),
         report.remembered,
@@ -100,10 +96,10 @@ def set_target(
     )
 
 
-def _refuse(name: str, given: dict[str, str | int | None]) -> None:
+def _refuse(name: str, given: dict[str, str | float | None]) -> None:
     for option, value in given.items():
         if value is not None:
-            raise HowdahError(f"{name} takes no {option}; see: howdah cc set --help")
+            raise WrongLine(f"{name} takes no {option}; see: howdah cc set --help")
 
 
 def status(*, json: bool, verbose: bool) -> None:
@@ -125,16 +121,15 @@ def attach(
     cgroup: str | None,
     namespace: int | None,
     cc: str,
-    rate: str | None,
+    rate: int | None,
     window: int | None,
     json: bool,
     verbose: bool,
 ) -> None:
     """Gives connections a control and says which. Raises HowdahError."""
     place = {"to": to, "ports": ports, "cgroup": cgroup}
-    rate_bps = _rate(rate)
     _tell(
-        lambda: congestion.attach(cc, **place, namespace=namespace, rate_bps=rate_bps, window_packets=window),
+        lambda: congestion.attach(cc, **place, namespace=namespace, rate_bps=rate, window_packets=window),
         lambda done: report.attaching(done, ended=False),
         json,
         verbose,
@@ -162,12 +157,8 @@ def detach(
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise HowdahError(f"--set {text} has no value; give for example --set guard_loss=5%")
+        raise WrongLine(f"--set {text} has no value; give for example --set guard_loss=5%")
     return name.strip(), value.strip()
-
-
-def _rate(text: str | None) -> int | None:
-    return None if text is None else parse_rate(text)
 
 
 def _tell(act: Callable[[], T], words: Callable[[T], str], json: bool, verbose: bool) -> None:

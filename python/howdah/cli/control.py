@@ -1,6 +1,6 @@
 """The table of ``howdah control``."""
 
-from howdah.cli.table import Argument, Command, Option, as_json, path
+from howdah.cli.table import Argument, Command, Option, as_json, duration, path
 
 _SERVERS = "nats://HOST:PORT[,…]"
 _JSON = as_json()
@@ -147,7 +147,13 @@ _START = Command(
     rows={
         "What is asked for": [
             _CLASS,
-            Option("--for TIME", "How long, as 90s. Default: until stopped.", key="lasting"),
+            Option(
+                "--for TIME",
+                "How long, as 90s. Default: until stopped.",
+                key="lasting",
+                kind=duration,
+                least="1s",
+            ),
             *_WHOSE,
             Option("--wait", "Wait until it is in force."),
         ],
@@ -183,8 +189,16 @@ _ORDER = (
                     "--weight N",
                     "Its part beside classes of the same priority: twice the weight, twice the share.",
                     kind=int,
+                    least=1,
+                    most=10_000,
                 ),
-                Option("--priority N", "Classes of higher priority get their shares first.", kind=int),
+                Option(
+                    "--priority N",
+                    "Classes of higher priority get their shares first.",
+                    kind=int,
+                    least=0,
+                    most=100,
+                ),
                 Option("--restore", "Go back to the terms of the policy file."),
             ],
             "The controller": [_AT],

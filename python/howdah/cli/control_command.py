@@ -10,11 +10,11 @@ from typing import Any, Literal
 import msgspec
 
 from howdah import HowdahError, document, interrupt
-from howdah._native import parse_duration
 from howdah.cli.signalled import signalled
 from howdah.library import control
 from howdah.library.control import Access, Client, Listening, Serving, Site, login
 from howdah.text import printable
+from howdah.wrong import WrongLine
 
 
 class Ordered(msgspec.Struct):
@@ -149,7 +149,7 @@ def watch(*, at: str | None, json: bool) -> None:
 def start(
     *,
     name: str,
-    lasting: str | None,
+    lasting: float | None,
     host: str | None,
     who: str | None,
     wait: bool,
@@ -157,7 +157,7 @@ def start(
     json: bool,
 ) -> None:
     """Asks for a class and says so. Raises HowdahError."""
-    for_s = None if lasting is None else ceil(parse_duration(lasting) / 1e9)
+    for_s = None if lasting is None else ceil(lasting)
     asking = who or control.myself(host)
     revision = control.ask(name, host=host, who=asking, for_s=for_s, wait=wait, at=at)
     _done(json, revision, f"{name}{f' on {host}' if host else ''} is asked for by {asking}")
@@ -173,7 +173,7 @@ def set_terms(*, name: str, restore: bool, at: str | None, json: bool, **given: 
     """Gives a class other terms than the policy file and says which. Raises HowdahError."""
     terms = {key: value for key, value in given.items() if value is not None}
     if bool(terms) == restore:
-        raise HowdahError(f"say what to set for {name}, as --maximum 50%, or --restore")
+        raise WrongLine(f"say what to set for {name}, as --maximum 50%, or --restore")
     if restore:
         _done(json, Client(at).restore(name), f"{name} has the terms of the policy file again")
     else:

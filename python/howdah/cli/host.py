@@ -1,13 +1,40 @@
 """The tables of ``howdah doctor`` and ``cc``, which make a host ready, and what ``doctor`` does."""
 
-from howdah._native import CC_PROGRAMS
-from howdah.cli.table import FAR_HOWDAH, PORTS, Argument, Command, Option, as_json
+from howdah._native import CC_PROGRAMS, HowdahError
+from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, as_json, duration, rate, share
 
 _JSON = as_json()
 _VERBOSE = Option("--verbose", "If the kernel refuses, also print its message.")
-_NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name")
-_RATE = Option("--rate RATE", "The rate on the wire of each connection, as 400Mbit.")
-_WINDOW = Option("--window PACKETS", "The congestion window of each connection, in packets.", kind=int)
+
+
+def _program(text: str) -> str:
+    """The name of a program, with the kernel's prefix or without. Raises HowdahError."""
+    if text.removeprefix("hd_") not in CC_PROGRAMS:
+        raise HowdahError(f"{text} is not one of {', '.join(CC_PROGRAMS)}")
+    return text
+
+
+def _ports(text: str) -> tuple[int, int]:
+    """The first and the last port. Raises HowdahError."""
+    from howdah.ports import parse  # noqa: PLC0415
+
+    try:
+        return parse(text)
+    except ValueError:
+        raise HowdahError(f"{text} is not a range of ports; give for example 50000-50100") from None
+
+
+_NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name", kind=_program)
+_RATE = Option(
+    "--rate RATE", "The rate on the wire of each connection, as 400Mbit.", kind=rate, least="8kbit"
+)
+_WINDOW = Option(
+    "--window PACKETS",
+    "The congestion window of each connection, in packets.",
+    kind=int,
+    least=2,
+    most=268_435_456,
+)
 _WHICH = (
     Option("--to PREFIX", "Connections to addresses in a prefix, as 10.9.0.0/16 or 2001:db8::/32."),
     Option("--ports A-B", "Connections with either port in a range, as 5000-5100 or 5201. Default: all."),
@@ -68,10 +95,12 @@ _SET = Command(
     run="cc_command.set_target",
     rows={
         "What is set": [
-            Argument("NAME", "The program to tune: hold or resume.", key="name"),
+            Argument("NAME", "The program to tune: hold or resume.", key="name", kind=_program),
             Option(
                 "--rate RATE",
                 "The rate of each connection on the wire (hold), or of payload in all (resume).",
+                kind=rate,
+                least="8kbit",
             ),
             _WINDOW,
             Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),
@@ -86,12 +115,16 @@ _SET = Command(
             Option("--to PREFIX", "Connections to this address, or to addresses in this prefix."),
             Option("--port PORT", "Connections with this port at either end. Default: all.", kind=int),
             Option("--namespace INODE", "Connections in this network namespace.", kind=int),
-            Option("--rtt TIME", "The round-trip time without a queue, as 100ms."),
+            Option("--rtt TIME", "The round-trip time without a queue, as 100ms.", kind=duration),
             Option("--streams N", "How many streams share the jump. Default: 1.", kind=int),
             Option(
-                "--jump-part PART", "How much of it they jump to, as 50%. Default: as the parameter says."
+                "--jump-part PART",
+                "How much of it they jump to, as 50%. Default: as the parameter says.",
+                kind=share,
             ),
-            Option("--for TIME", "How long this is believed, as 1h. Default: 1h.", key="valid"),
+            Option(
+                "--for TIME", "How long this is believed, as 1h. Default: 1h.", key="valid", kind=duration
+            ),
             Option("--then CC", "The congestion control that goes on. Default: cubic."),
         ],
         "Output": [_JSON, _VERBOSE],
@@ -157,10 +190,18 @@ _DOCTOR = Command(
     rows={
         "What is checked": [
             Argument("HOST", "A far host to check as well.", key="host", required=False),
-            Option("--rate RATE", "The rate that transfers should reach.", default="10Gbit"),
-            Option("--rtt TIME", "The round trip of the path. Default: measured to HOST, or else 100ms."),
+            Option("--rate RATE", "The rate that transfers should reach.", kind=rate, default="10Gbit"),
+            Option(
+                "--rtt TIME",
+                "The round trip of the path. Default: measured to HOST, or else 100ms.",
+                kind=duration,
+            ),
             FAR_HOWDAH,
-            PORTS,
+            Option(
+                "--ports A-B",
+                "The ports for data at the far end, as 50000-50100. Default: config.toml's, or any.",
+                kind=_ports,
+            ),
         ],
         "Output": [as_json("Print the report as JSON.")],
     },
@@ -170,20 +211,21 @@ COMMANDS = (_DOCTOR, _CC)
 
 
 def doctor(
-    *, host: str | None, rate: str, rtt: str | None, far_howdah: str | None, ports: str | None, json: bool
+    *,
+    host: str | None,
+    rate: int,
+    rtt: float | None,
+    far_howdah: str | None,
+    ports: tuple[int, int] | None,
+    json: bool,
 ) -> int:
     """Prints the report and returns the exit code. Raises HowdahError."""
     from howdah import document, interrupt  # noqa: PLC0415
-    from howdah._native import parse_duration, parse_rate  # noqa: PLC0415
-    from howdah.cli.cp import ports_of  # noqa: PLC0415
     from howdah.library.doctor import examine  # noqa: PLC0415
     from howdah.words.doctor import in_words  # noqa: PLC0415
 
     interrupt.install()
-    rtt_s = None if rtt is None else parse_duration(rtt) / 1e9
-    report = examine(
-        host, rate_bps=parse_rate(rate), rtt_s=rtt_s, far_howdah=far_howdah, ports=ports_of(ports)
-    )
+    report = examine(host, rate_bps=rate, rtt_s=rtt, far_howdah=far_howdah, ports=ports)
     if json:
         document.show(report)
     else:

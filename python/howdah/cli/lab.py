@@ -19,7 +19,7 @@ _LINK = (
     Option(
         "--frame-overhead SIZE", "Bytes on the wire for each packet beside itself. Default: Ethernet's 38B."
     ),
-    Option("--seed N", "The seed of loss and jitter. Default: 1.", kind=int),
+    Option("--seed N", "The seed of loss and jitter. Default: 1.", kind=int, least=0),
 )
 _HOSTS = (
     Option(
@@ -60,7 +60,8 @@ _RUN = Command(
     "run",
     "Make a lab, run COMMAND on its near host, and remove the lab.",
     text="The far host is called far, and HOWDAH_FAR is its address. In a dumbbell it is the first host on "
-    "the right. The exit code is COMMAND's. Nothing is left behind.",
+    "the right. The exit code is COMMAND's. Nothing is left behind. A signal is passed on to COMMAND; a "
+    "second one, or 5 s after the first, kills it.",
     run="lab_command.run",
     runs_another=True,
     rows={

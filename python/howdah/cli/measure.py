@@ -1,6 +1,6 @@
 """The tables of ``howdah probe``, ``sweep`` and ``traffic``, and what ``probe`` does."""
 
-from howdah.cli.table import FAR_HOWDAH, QUIET, Argument, Command, Option, as_json, path
+from howdah.cli.table import FAR_HOWDAH, QUIET, Argument, Command, Option, as_json, duration, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ COMMANDS = (
             "What is measured": [
                 Argument("HOST", "A host as ssh knows it, or an address.", key="host"),
                 Option(
-                    "--for TIME", "How long, 1s to 1h. Default: 10s, or as long as the bursts.", key="lasting"
+                    "--for TIME",
+                    "How long. Default: 10s, or as long as the bursts.",
+                    key="lasting",
+                    kind=duration,
+                    least="1s",
+                    most="1h",
                 ),
                 Option("--active", "Also send bursts of TCP."),
                 Option("--bursts PATTERN.toml", "Bursts of your own; see scenarios/.", kind=path),
@@ -44,7 +49,12 @@ and nothing to howdah there, 5 s each at 1 Mb/s. The summary says how many bytes
         rows={
             "What is measured": [
                 Argument("HOST|PLAN.toml", "A host as ssh knows it, or a plan.", key="what"),
-                Option("--for TIME", "With HOST: fit all runs into this time, as 20min.", key="lasting"),
+                Option(
+                    "--for TIME",
+                    "With HOST: fit all runs into this time, as 20min.",
+                    key="lasting",
+                    kind=duration,
+                ),
                 Option("--dry-run", "Print the cells and how long they take; measure nothing."),
                 Option("--beside-others", "Measure even while another howdah works on this host."),
                 FAR_HOWDAH,
@@ -82,7 +92,14 @@ docs/sweep.md has every key.""",
             "What is sent": [
                 Argument("PATTERN.toml", "What to send.", key="pattern"),
                 Argument("HOST", "The target host, as ssh knows it.", key="host"),
-                Option("--for TIME", "How long, in place of the pattern's duration.", key="lasting"),
+                Option(
+                    "--for TIME",
+                    "How long, in place of the pattern's duration.",
+                    key="lasting",
+                    kind=duration,
+                    least="100ms",
+                    most="24h",
+                ),
                 Option("--dry-run", "Print what would be sent; send nothing."),
                 FAR_HOWDAH,
             ],
@@ -121,7 +138,7 @@ docs/traffic.md has every key. The far host needs howdah installed; ssh starts i
 def probe(
     *,
     host: str,
-    lasting: str | None,
+    lasting: float | None,
     active: bool,
     bursts: "Path | None",
     udp: bool,
@@ -133,13 +150,11 @@ def probe(
     import sys  # noqa: PLC0415
 
     from howdah import HowdahError, document, interrupt  # noqa: PLC0415
-    from howdah._native import parse_duration  # noqa: PLC0415
     from howdah.cli.ended import ended  # noqa: PLC0415
     from howdah.library.probe import ProbeRequest, carry_out  # noqa: PLC0415
     from howdah.words.probe import display, in_words  # noqa: PLC0415
 
-    for_s = None if lasting is None else parse_duration(lasting) / 1e9
-    request = ProbeRequest(host, for_s, udp, far_howdah, active or bursts is not None, bursts, sys.argv)
+    request = ProbeRequest(host, lasting, udp, far_howdah, active or bursts is not None, bursts, sys.argv)
     shown = display(quiet=quiet, json=json)
     interrupt.install()
     done = ended(lambda: carry_out(request, shown))

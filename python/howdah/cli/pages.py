@@ -5,9 +5,10 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from howdah import HowdahError, __version__
+from howdah import __version__
 from howdah.cli import app, spelt
 from howdah.cli.table import HELP, HELP_ALL, Argument, Command, Option, Row, nearest
+from howdah.wrong import WrongLine
 
 COMMANDS = (
     Command(
@@ -51,8 +52,10 @@ HOWDAH_NATS the servers of its bus.
 HOWDAH_SSH is the command to run in place of ssh, like howdah cp -e. The archive is in the folder howdah below
 XDG_DATA_HOME, by default ~/.local/share/howdah. HOWDAH_DEBUG=1 shows where in howdah a bug happened.""",
     "exit-codes": """\
-0: done. 1: it failed, and one line on standard error says why. 2: the command line is wrong. 130, 143 and
-129: stopped by Ctrl-C, TERM or HUP. howdah lab run and exec end with the code of their command.""",
+0: done. 1: it failed, and one line on standard error says why: it is due to this host, its files or another
+host. 2: the command line itself is wrong: a command, an option or a word is unknown or missing, or a value
+cannot be read or is out of its range; for such a value howdah cp ends with 1. 130, 143 and 129:
+stopped by Ctrl-C, TERM or HUP. howdah lab run and exec end with the code of their command.""",
     "rsync": """\
 howdah cp takes the options of rsync, and those of scp that rsync does not use. It refuses an option whose
 effect would be missing. A slash after a folder changes nothing, as in cp: rsync's run42/ is run42/. here.""",
@@ -72,7 +75,7 @@ _COLUMN = 26
 
 
 def show(words: list[str] | None, *, man: bool) -> None:
-    """Prints the page of a command or a topic. Raises HowdahError for what is neither."""
+    """Prints the page of a command or a topic. Raises WrongLine for what is neither."""
     command, called = app.howdah(), ["howdah"]
     for word in words or []:
         known = command.named()
@@ -81,7 +84,7 @@ def show(words: list[str] | None, *, man: bool) -> None:
                 print(_topic(word))
                 return
             meant = nearest(word, {**known, **(TOPICS if len(called) == 1 else {})})
-            raise HowdahError(f"there is no help on {' '.join([*called[1:], word])}{meant}; see: howdah help")
+            raise WrongLine(f"there is no help on {' '.join([*called[1:], word])}{meant}; see: howdah help")
         command = known[word]
         called.append(word)
     print(manual(command, called) if man else page(command, called))
@@ -191,6 +194,7 @@ def _entry(row: Row) -> tuple[str, str]:
     said += [f"One of {', '.join(row.choices)}."] if row.choices else []
     said += ["Can be given several times."] if row.many and flags and row.metavar else []
     said += [f"At least {row.least}."] if row.least is not None else []
+    said += [f"At most {row.most}."] if row.most is not None else []
     said += [f"Default: the value of {row.environment}."] if row.environment else []
     said += ["Required."] if row.required and flags else []
     said += [f"Default: {row.default}."] if row.metavar and row.default is not None else []

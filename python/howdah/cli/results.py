@@ -1,6 +1,17 @@
 """The tables of ``howdah archive``, ``profile``, ``select`` and ``report``, which tell what was measured."""
 
-from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, Row, as_json, path
+from howdah.cli.table import (
+    FAR_HOWDAH,
+    Argument,
+    Command,
+    Option,
+    Row,
+    as_json,
+    duration,
+    path,
+    rate,
+    size,
+)
 
 FIGURES = (
     *("profile", "throughput", "sizes", "boxes", "fits", "transitions", "traces", "poincare", "exponents"),
@@ -8,11 +19,14 @@ FIGURES = (
 )
 """What can be drawn of a selection. A test holds them against the report's."""
 
+KINDS = ("transfer", "traffic", "probe", "link", "bench")
+"""The kinds of records. A test holds them against the record's."""
+
 _DONE = as_json("Print the result as JSON.")
 _RECORDS: tuple[Row, ...] = (
-    Option("--kind KIND", "Only records of one kind: transfer, traffic, probe, link or bench."),
+    Option("--kind KIND", "Only records of one kind.", choices=KINDS),
     Option("--sweep NAME", "Only runs of this sweep."),
-    Option("--newer-than AGE", "Only records newer than this, as 7d."),
+    Option("--newer-than AGE", "Only records newer than this, as 7d.", kind=duration),
 )
 
 _LS = Command(
@@ -54,7 +68,7 @@ _PRUNE = Command(
     run="results_command.prune",
     rows={
         "Which records": [
-            Option("--older-than AGE", "Remove records older than this, as 90d."),
+            Option("--older-than AGE", "Remove records older than this, as 90d.", kind=duration),
             Option("--keep N", "Keep the newest N records.", kind=int, least=0),
             Option("--dry-run", "Print what would be removed; remove nothing."),
         ],
@@ -111,11 +125,17 @@ _ARCHIVE = Command(
     },
 )
 
+
+def _buffer(text: str) -> int | None:
+    """The bytes of a buffer; null: autotuned. Raises HowdahError."""
+    return None if text == "auto" else size(text)
+
+
 _CELLS: tuple[Row, ...] = (
     Option("--path NAME", "A host, or a lab's link in words.", many=True),
     Option("--cc NAME", "A congestion control.", many=True),
     Option("--streams N", "A number of streams.", kind=int, least=1, many=True),
-    Option("--buffer SIZE|auto", "A socket buffer, as 256MB.", many=True),
+    Option("--buffer SIZE|auto", "A socket buffer, as 256MB.", kind=_buffer, many=True),
     Option("--sweep NAME", "The runs of a sweep.", many=True),
 )
 
@@ -128,7 +148,7 @@ _PLOT = Command(
             Argument("FIGURE", "", key="figure", choices=FIGURES),
             Argument("FILE", "The file to write. Its name ends in .svg or .png.", key="file", kind=path),
         ],
-        "Which runs": [*_CELLS, Option("--rtt TIME", "An RTT, as 45.6ms.", many=True)],
+        "Which runs": [*_CELLS, Option("--rtt TIME", "An RTT, as 45.6ms.", kind=duration, many=True)],
         "Output": [as_json("Print what the figure shows as JSON.")],
     },
     examples="""\
@@ -163,14 +183,14 @@ _SELECT = Command(
     run="results_command.select",
     rows={
         "For which transfer": [
-            Option("--rtt TIME", "The round trip. Default: measured to --host."),
+            Option("--rtt TIME", "The round trip. Default: measured to --host.", kind=duration),
             Option(
                 "--host [USER@]HOST",
                 "Use the runs to this host. Without --rtt, measure the round trip to it.",
             ),
             Option("--path NAME", "Use the runs of this path: a host, or a lab's link in words."),
-            Option("--size SIZE", "The size of the transfer, if runs moved several sizes."),
-            Option("--rate RATE", "The path's capacity, for the models."),
+            Option("--size SIZE", "The size of the transfer, if runs moved several sizes.", kind=size),
+            Option("--rate RATE", "The path's capacity, for the models.", kind=rate),
             Option("--extrapolate", "Outside the profile, use the models."),
             FAR_HOWDAH,
         ],

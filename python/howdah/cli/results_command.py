@@ -4,21 +4,20 @@ What takes numpy, or more, is loaded where it is used, when the arguments are kn
 """
 
 import sys
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from howdah import Archive, HowdahError, document, interrupt
-from howdah._native import format_bytes, parse_bytes, parse_duration, parse_rate
+from howdah._native import format_bytes
 from howdah.library import archive
 from howdah.text import count, printable
 from howdah.values.record import Record
 from howdah.words.copy import details, line
 
 
-def ls(*, most: int, kind: str | None, sweep: str | None, newer_than: str | None, json: bool) -> None:
+def ls(*, most: int, kind: str | None, sweep: str | None, newer_than: float | None, json: bool) -> None:
     """Prints the newest records. Raises HowdahError."""
-    newest = archive.records(kind=kind, sweep=sweep, newer_than_s=_seconds(newer_than))
+    newest = archive.records(kind=kind, sweep=sweep, newer_than_s=newer_than)
     found = list(islice(newest, most))
     records = [each for each in found if isinstance(each, Record)]
     if json:
@@ -60,9 +59,9 @@ def paths(*, json: bool) -> None:
     print_parts(table(found))
 
 
-def prune(*, older_than: str | None, keep: int | None, dry_run: bool, json: bool) -> None:
+def prune(*, older_than: float | None, keep: int | None, dry_run: bool, json: bool) -> None:
     """Removes records and says which. Raises HowdahError."""
-    pruned = archive.prune(older_than_s=_seconds(older_than), keep=keep, dry_run=dry_run)
+    pruned = archive.prune(older_than_s=older_than, keep=keep, dry_run=dry_run)
     if json:
         document.show(pruned)
         return
@@ -80,9 +79,11 @@ def gc(*, json: bool) -> None:
     print(f"Freed {format_bytes(collected.freed_bytes)}: removed {count(collected.leavings, 'leftover')}")
 
 
-def export(*, folder: Path, kind: str | None, sweep: str | None, newer_than: str | None, json: bool) -> None:
+def export(
+    *, folder: Path, kind: str | None, sweep: str | None, newer_than: float | None, json: bool
+) -> None:
     """Writes runs to a folder of Parquet. Raises HowdahError."""
-    exported = archive.export(folder, kind=kind, sweep=sweep, newer_than_s=_seconds(newer_than))
+    exported = archive.export(folder, kind=kind, sweep=sweep, newer_than_s=newer_than)
     if json:
         document.show(exported)
         return
@@ -110,23 +111,18 @@ def _show_received(received: archive.Received, *, json: bool) -> None:
     print(f"Imported {count(received.new, 'run')}; {received.known:,} were here already")
 
 
-def _seconds(text: str | None) -> float | None:
-    return None if text is None else parse_duration(text) / 1e9
-
-
 def profile(
     *,
     path: list[str] | None,
     cc: list[str] | None,
     streams: list[int] | None,
-    buffer: list[str] | None,
+    buffer: list[int | None] | None,
     sweep: list[str] | None,
     late: bool,
     files: bool,
     json: bool,
 ) -> None:
     """Prints throughput by RTT of the runs chosen. Raises HowdahError."""
-    sizes = _sizes(buffer)
     from howdah.cli.shown import print_parts  # noqa: PLC0415
     from howdah.library.profile import profile as study  # noqa: PLC0415
     from howdah.words.profile import parts  # noqa: PLC0415
@@ -135,7 +131,7 @@ def profile(
         path=path,
         congestion_control=cc,
         streams=streams,
-        buffer_bytes=sizes,
+        buffer_bytes=buffer,
         sweep=sweep,
         late=late,
         files=files,
@@ -154,14 +150,12 @@ def plot(
     path: list[str] | None,
     cc: list[str] | None,
     streams: list[int] | None,
-    buffer: list[str] | None,
-    rtt: list[str] | None,
+    buffer: list[int | None] | None,
+    rtt: list[float] | None,
     sweep: list[str] | None,
     json: bool,
 ) -> None:
     """Draws the runs chosen and says what the figure shows. Raises HowdahError as ``report.plot``."""
-    sizes = _sizes(buffer)
-    rtts = None if rtt is None else [parse_duration(each) / 1e9 for each in rtt]
     from howdah.library import report  # noqa: PLC0415
 
     shows = report.plot(
@@ -170,8 +164,8 @@ def plot(
         path=path,
         congestion_control=cc,
         streams=streams,
-        buffer_bytes=sizes,
-        rtt_s=rtts,
+        buffer_bytes=buffer,
+        rtt_s=rtt,
         sweep=sweep,
     )
     if json:
@@ -180,17 +174,13 @@ def plot(
         print("\n".join(map(printable, [f"{file}:", *shows])))
 
 
-def _sizes(buffer: Sequence[str] | None) -> list[int | None] | None:
-    return None if buffer is None else [None if each == "auto" else parse_bytes(each) for each in buffer]
-
-
 def select(
     *,
-    rtt: str | None,
+    rtt: float | None,
     host: str | None,
     path: str | None,
-    size: str | None,
-    rate: str | None,
+    size: int | None,
+    rate: int | None,
     extrapolate: bool,
     far_howdah: str | None,
     most: int,
@@ -202,11 +192,11 @@ def select(
 
     interrupt.install()
     found = selected(
-        rtt_s=_seconds(rtt),
+        rtt_s=rtt,
         host=host,
         path=path,
-        size_bytes=None if size is None else parse_bytes(size),
-        capacity_bps=None if rate is None else parse_rate(rate),
+        size_bytes=size,
+        capacity_bps=rate,
         extrapolate=extrapolate,
         far_howdah=far_howdah,
     )

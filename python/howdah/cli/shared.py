@@ -1,15 +1,15 @@
 """The table of ``howdah shared``."""
 
-from howdah.cli.table import Argument, Command, Option, as_json, path
+from howdah.cli.table import Argument, Command, Option, as_json, duration, path
 from howdah.library.recognition import CLASSIFIERS
 
-_CLASSIFIERS = f"{', '.join(CLASSIFIERS)}; each is explained in docs/shared.md."
+_CLASSIFIERS = "Each is explained in docs/shared.md."
 _RECORDINGS = Argument(
     "RECORDINGS", "Files (.npz), or folders of them.", key="recordings", many=True, kind=path
 )
 _WINDOWS = (
-    Option("--window TIME", "The length of each window that is judged.", default="10s"),
-    Option("--step TIME", "The time between RTTs. Default: 20ms, or the recordings' own."),
+    Option("--window TIME", "The length of each window that is judged.", kind=duration, default="10s"),
+    Option("--step TIME", "The time between RTTs. Default: 20ms, or the recordings' own.", kind=duration),
 )
 _QUIET = Option("-q, --quiet", "Print no line for each step.")
 _JSON = as_json("Print all numbers as JSON.")
@@ -65,7 +65,7 @@ _TRAIN = Command(
     rows={
         "What is trained": [
             _RECORDINGS,
-            Option("--classifier NAME", _CLASSIFIERS, key="name", default="trees"),
+            Option("--classifier NAME", _CLASSIFIERS, key="name", choices=(*CLASSIFIERS,), default="trees"),
             *_WINDOWS,
         ],
         "Output": [
@@ -88,7 +88,13 @@ _COMPARE = Command(
     rows={
         "What is compared": [
             _RECORDINGS,
-            Option("--classifier NAME", f"{_CLASSIFIERS} Default: all.", key="names", many=True),
+            Option(
+                "--classifier NAME",
+                f"{_CLASSIFIERS} Default: all.",
+                key="names",
+                choices=(*CLASSIFIERS,),
+                many=True,
+            ),
             *_WINDOWS,
         ],
         "Output": [_JSON, _QUIET],

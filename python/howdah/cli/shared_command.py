@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from howdah import document, interrupt
-from howdah._native import parse_duration
 from howdah.cli.ended import ended
 from howdah.cli.shown import print_parts
 from howdah.library import dataset as datasets
@@ -49,8 +48,8 @@ def make(
     recordings: list[Path],
     output: Path,
     name: str,
-    window: str,
-    step: str | None,
+    window: float,
+    step: float | None,
     json: bool,
     quiet: bool,
 ) -> None:
@@ -60,8 +59,8 @@ def make(
         recordings,
         output,
         classifier=name,
-        window_s=_seconds(window),
-        step_s=_seconds(step) if step else None,
+        window_s=window,
+        step_s=step,
         on_step=_tick(quiet or json),
     )
     if json:
@@ -74,8 +73,8 @@ def compare(
     *,
     recordings: list[Path],
     names: list[str] | None,
-    window: str,
-    step: str | None,
+    window: float,
+    step: float | None,
     json: bool,
     quiet: bool,
 ) -> None:
@@ -84,8 +83,8 @@ def compare(
     found = recognition.compare(
         recordings,
         classifiers=names,
-        window_s=_seconds(window),
-        step_s=_seconds(step) if step else None,
+        window_s=window,
+        step_s=step,
         on_step=_tick(quiet or json),
     )
     if json:
@@ -132,10 +131,6 @@ def dataset(*, plan: Path, output: Path, cores: float | None, dry_run: bool, jso
         recorded = len(made.recorded)
         print(summary(made.plan, made.folder, made=recorded, spoilt=made.spoilt, runs_left=made.runs_left))
     return done.exit_code
-
-
-def _seconds(text: str) -> float:
-    return parse_duration(text) / 1e9
 
 
 def _tick(quiet: bool) -> Callable[[str], None]:

@@ -5,7 +5,6 @@ import sys
 import msgspec
 
 from howdah import document, interrupt
-from howdah._native import parse_duration
 from howdah.cli.ended import ended
 from howdah.library.sweep import SweepDisplay, carry_out, remaining, sweep_plan, total_s
 from howdah.words.sweep import SweepLines, summary, table
@@ -24,7 +23,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 def sweep_path(
     *,
     what: str,
-    lasting: str | None,
+    lasting: float | None,
     dry_run: bool,
     beside_others: bool,
     far_howdah: str | None,
@@ -33,8 +32,7 @@ def sweep_path(
 ) -> int:
     """Measures and returns the exit code. Raises HowdahError when it cannot begin or go on."""
     interrupt.install()
-    for_s = None if lasting is None else parse_duration(lasting) / 1e9
-    plan = sweep_plan(what, for_s=for_s, far_howdah=far_howdah)
+    plan = sweep_plan(what, for_s=lasting, far_howdah=far_howdah)
     if dry_run:
         todo = remaining(plan)
         cells = {str(cell): repeats for cell, repeats in plan.repeats().items()}

@@ -1,10 +1,13 @@
 """What a command is, as a table of its arguments and options, and how a line is read by it.
 
-Help, manual pages and completion are made of the same tables. Nothing is imported here, since ``howdah cp``
-reads its line before it starts ssh. The reading is our own and not argparse's for two reasons: that takes
-3.6 ms to load, which ssh would wait for, and where options may stand between operands, as for ``cp``, that of
-Python 3.11 loses a leading ``--``, so that names which begin with a dash become options.
+Help, manual pages and completion are made of the same tables. Nothing is imported here but what the package
+has loaded anyway, since ``howdah cp`` reads its line before it starts ssh. The reading is our own and not
+argparse's for two reasons: that takes 3.6 ms to load, which ssh would wait for, and where options may stand
+between operands, as for ``cp``, that of Python 3.11 loses a leading ``--``, so that names which begin with a
+dash become options.
 """
+
+from howdah._native import HowdahError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +41,34 @@ def path(text: str) -> "Path":
     return Path(text)
 
 
+def duration(text: str) -> float:
+    """The seconds of a time with its unit. Raises HowdahError."""
+    from howdah._native import parse_duration  # noqa: PLC0415
+
+    return parse_duration(text) / 1e9
+
+
+def rate(text: str) -> int:
+    """The bits per second of a rate with its unit. Raises HowdahError."""
+    from howdah._native import parse_rate  # noqa: PLC0415
+
+    return parse_rate(text)
+
+
+def size(text: str) -> int:
+    """The bytes of a size with its unit. Raises HowdahError."""
+    from howdah._native import parse_bytes  # noqa: PLC0415
+
+    return parse_bytes(text)
+
+
+def share(text: str) -> float:
+    """The part of one that a share says. Raises HowdahError."""
+    from howdah._native import parse_fraction  # noqa: PLC0415
+
+    return parse_fraction(text)
+
+
 class Row:
     """What an argument and an option have in common."""
 
@@ -53,7 +84,8 @@ class Row:
         required: bool = False,
         default: object = None,
         choices: "Sequence[str]" = (),
-        least: int | None = None,
+        least: int | str | None = None,
+        most: int | str | None = None,
         environment: str | None = None,
         rare: bool = False,
     ) -> None:
@@ -66,7 +98,7 @@ class Row:
         self.label = f"'{label}'"
         """What messages call it."""
         self.kind = kind
-        """What makes the value of its text: ``str``, ``int``, ``float`` or ``path``."""
+        """What makes the value of its text, as ``int`` or ``duration``; raises ValueError or HowdahError."""
         self.many = many
         """Whether there may be several values, which come as a list. Options of one key share it."""
         self.required = required
@@ -74,7 +106,8 @@ class Row:
         self.choices = choices
         """The only values there are; empty: any."""
         self.least = least
-        """The least of numbers."""
+        self.most = most
+        """The least and the most that there may be: numbers, or texts that its kind reads."""
         self.environment = environment
         """The variable that holds the value of one that is not given."""
         self.rare = rare
@@ -89,9 +122,20 @@ class Row:
         except ValueError:
             number = "whole number" if self.kind is int else "number"
             raise UsageError(self._invalid(f"{text} is not a {number}")) from None
-        if self.least is not None and made < self.least:
+        except HowdahError as error:
+            raise UsageError(self._invalid(str(error))) from None
+        if self.least is not None and made < self._read(self.least):
             raise UsageError(self._invalid(f"{text} is below {self.least}"))
+        if self.most is not None and made > self._read(self.most):
+            raise UsageError(self._invalid(f"{text} is above {self.most}"))
         return made
+
+    def left_out(self) -> "Any":  # noqa: ANN401
+        """Its value where the line has none."""
+        return self._read(self.default)
+
+    def _read(self, value: object) -> "Any":  # noqa: ANN401
+        return self.kind(value) if isinstance(value, str) else value
 
     def _invalid(self, why: str) -> str:
         return f"Invalid value for {self.label}: {why}"
@@ -258,7 +302,7 @@ def _place(argument: Argument, operands: list[str], found: "dict[str, Any]") -> 
     if not operands:
         if argument.required:
             raise UsageError(f"Missing argument {argument.label}")
-        found[argument.key] = argument.default
+        found[argument.key] = argument.left_out()
     elif argument.many:
         found[argument.key] = list(map(argument.value, operands))
         operands.clear()
@@ -274,4 +318,4 @@ def _left_out(option: Option, environment: "Mapping[str, str]") -> "Any":  # noq
     if option.required:
         variable = f" (or set {option.environment})" if option.environment else ""
         raise UsageError(f"Missing option {option.label}{variable}")
-    return option.default
+    return option.left_out()

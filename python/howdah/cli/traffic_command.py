@@ -3,7 +3,6 @@
 import sys
 
 from howdah import document, interrupt
-from howdah._native import parse_duration
 from howdah.cli.ended import ended
 from howdah.library.traffic import carry_out, traffic_request
 from howdah.text import printable
@@ -14,7 +13,7 @@ def traffic(
     *,
     pattern: str,
     host: str,
-    lasting: str | None,
+    lasting: float | None,
     dry_run: bool,
     far_howdah: str | None,
     json: bool,
@@ -22,8 +21,7 @@ def traffic(
 ) -> int:
     """Sends, and returns the exit code; what went wrong is one line on standard error."""
     interrupt.install()
-    for_s = None if lasting is None else parse_duration(lasting) / 1e9
-    request = traffic_request(pattern, host, sys.argv, for_s=for_s, far_howdah=far_howdah)
+    request = traffic_request(pattern, host, sys.argv, for_s=lasting, far_howdah=far_howdah)
     if dry_run:
         if json:
             document.show(request.pattern)

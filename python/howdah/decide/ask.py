@@ -15,6 +15,7 @@ from howdah.profiles.selection.select import select
 from howdah.remote.far import greet
 from howdah.values.path import Path
 from howdah.values.record import HostLimits, lab_link
+from howdah.wrong import WrongLine
 
 
 class Question(NamedTuple):
@@ -38,14 +39,14 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     Raises HowdahError for a round trip that no profile covers, without ``extrapolate``, and a quantity of 0.
     """
     if question.rtt_s is None and question.host is None:
-        raise HowdahError("the round trip is missing; give --rtt 93ms, or --host HOST to measure it")
+        raise WrongLine("the round trip is missing; give --rtt 93ms, or --host HOST to measure it")
     for option, value in (
         ("--rtt", question.rtt_s),
         ("--rate", question.capacity_bps),
         ("--size", question.size_bytes),
     ):
         if value is not None and value <= 0:
-            raise HowdahError(f"{option} is 0; give more, or leave it out")
+            raise WrongLine(f"{option} is 0; give more, or leave it out")
     here = HostLimits.here()
     ends = Path(sender=here, receiver=here, rtt_s=question.rtt_s, programs_loadable=here.privileged)
     if question.host is not None:

@@ -94,7 +94,7 @@ def end_of_link(end: End, device: str, link: LinkSpec) -> list[str]:
     """The lines for ``ip -batch`` that give the link's ``device`` at ``end`` its addresses."""
     peer = opposite(end)
     lines = [
-        f"link set {device} arp off",
+        f"link set dev {device} arp off",
         f"address add {ADDRESSES[end]} peer {ADDRESSES[peer]} dev {device}",
     ]
     if has_ipv6(link):

@@ -35,6 +35,7 @@ and changes in time. Every value is text with its unit::
     outage = true              # until a later change says false
 """
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,8 +44,9 @@ import msgspec
 from howdah import HowdahError, tomlfile
 from howdah._native import parse_bytes, parse_fraction
 from howdah.lab.topology import PAIR, Topology, dumbbell
-from howdah.tomlfile import Duration, Rate, Size, Unit
+from howdah.tomlfile import Duration, Rate, Size, U, Unit
 from howdah.values.link import Burst, Change, Direction, LinkSpec, checked
+from howdah.wrong import WrongLine
 
 _SEE = "see: howdah lab run --help"
 _FIELDS = {
@@ -56,6 +58,12 @@ _FIELDS = {
     "frame_overhead": "frame_overhead_bytes",
 }
 """The fields of keys whose names have no unit."""
+_KEYS = {field: key for key, field in _FIELDS.items()}
+_REFUSED = re.compile(
+    r"link: (?:(?P<way>\w+_to_\w+)\.)?(?:changes\[(?P<change>\d+)\]\.)?(?P<field>\w+)(?:\.(?P<part>\w+))? is "
+)
+"""How ``checked`` says which field is out of its range."""
+_DROPS_MAX = 1_000_000
 _BDP = "BDP"
 _PRODUCTS = (0.01, 100)
 """The least and the most bandwidth-delay products of a queue."""
@@ -71,6 +79,16 @@ def _whole_number(text: str) -> int:
 
 class _Whole(Unit, int):
     number = staticmethod(_whole_number)
+
+
+def _segments(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= _DROPS_MAX:
+        raise HowdahError(f"{text} is not a whole number from 1 to {_DROPS_MAX:,}")
+    return int(text)
+
+
+class _Segments(Unit, int):
+    number = staticmethod(_segments)
 
 
 def _loss(text: str) -> float:
@@ -143,7 +161,7 @@ class _ChangeTable(msgspec.Struct, forbid_unknown_fields=True):
     delay: Duration | None = None
     loss: _Loss | None = None
     burst: _BurstTable | None = None
-    drop: _Whole | None = None
+    drop: _Segments | None = None
     outage: bool | None = None
 
     def __post_init__(self) -> None:
@@ -197,15 +215,15 @@ class LabOptions(msgspec.Struct, frozen=True):
 def build(options: LabOptions, file: Path | None = None) -> tuple[LinkSpec, Topology]:
     """The lab of ``file`` with ``options`` over it. Raises HowdahError: file, key, what to do."""
     lab = tomlfile.load(file, _LabTable, _SEE) if file else _LabTable()
-    return _link(lab, options), _topology(lab, options, str(file))
+    return _link(lab, options, str(file)), _topology(lab, options, str(file))
 
 
 def link(options: LabOptions) -> LinkSpec:
     """The link of options alone. Raises HowdahError naming the option."""
-    return _link(_LabTable(), options)
+    return _link(_LabTable(), options, "")
 
 
-def _link(lab: _LabTable, options: LabOptions) -> LinkSpec:
+def _link(lab: _LabTable, options: LabOptions, file: str) -> LinkSpec:
     directions: dict[str, Any] = {}
     for place, name in enumerate(("near_to_far", "far_to_near")):
         values = (
@@ -219,20 +237,63 @@ def _link(lab: _LabTable, options: LabOptions) -> LinkSpec:
     rtt_ns = sum(values.get("delay_ns", 0) for values in directions.values())
     for values in directions.values():
         if (queue := values.get("queue_bytes")) is not None:
-            values["queue_bytes"] = queue.bytes(values.get("rate_bps"), rtt_ns)
+            try:
+                values["queue_bytes"] = queue.bytes(values.get("rate_bps"), rtt_ns)
+            except HowdahError as error:
+                raise _error(str(error), "" if options.queue is None else "--queue") from None
     typed: dict[str, Any] = {
-        key: tomlfile.value(kind, str(text), f"--{key.replace('_', '-')}")
+        key: _option(kind, str(text), f"--{key.replace('_', '-')}")
         for key, kind in _WHOLE_LINK.items()
         if (text := getattr(options, key)) is not None
     }
     whole = _fields(lab, *_WHOLE_LINK) | _fields(_LabTable(**typed), *_WHOLE_LINK)
     ways: dict[str, Any] = {name: Direction(**values) for name, values in directions.items()}
-    return checked(LinkSpec(**ways, **whole))
+    try:
+        return checked(LinkSpec(**ways, **whole))
+    except HowdahError as error:
+        raise _as_written(str(error), lab, options, file) from None
+
+
+def _as_written(refused: str, lab: _LabTable, options: LabOptions, file: str) -> HowdahError:
+    """The error of ``checked``, with the option or the key of the file in place of the field."""
+    found = _REFUSED.match(refused)
+    if found is None:
+        return HowdahError(refused)
+    way, field, part = found["way"], found["field"], found["part"]
+    says = re.sub(r"\w+_bps", "rate", refused[found.end() :])
+    key = _KEYS.get(field, field)
+    if found["change"] is not None:
+        of_way = [place for place, each in enumerate(lab.change, 1) if each.direction in {None, way}]
+        inner = key if part is None else f"{key}: {part}"
+        return HowdahError(f"{file}: change {of_way[int(found['change'])]}: {inner} is {says}")
+    in_way = way is not None and getattr(getattr(lab, way), key, None) is not None
+    written = {"delay": "rtt", "burst": "burst_loss"}.get(key, key)
+    if getattr(options, written) is not None:
+        where = f"--{written.replace('_', '-')}"
+    else:
+        where = f"{file}: {way}: {key}" if in_way else f"{file}: {'rtt' if key == 'delay' else key}"
+    where += f": {part}" if part else ""
+    if key == "delay" and not where.endswith("delay"):
+        where += ", one way,"
+    return _error(f"{where} is {says}", where)
+
+
+def _error(text: str, where: str) -> HowdahError:
+    """An error of what is written at ``where``: an option, or a key of a file."""
+    return WrongLine(text) if where.startswith("--") else HowdahError(text)
+
+
+def _option(kind: type[U], text: str, option: str) -> U:
+    """The value of an option. Raises WrongLine."""
+    try:
+        return tomlfile.value(kind, text, option)
+    except HowdahError as error:
+        raise WrongLine(str(error)) from None
 
 
 def _options(options: LabOptions, place: int) -> dict[str, Any]:
     """The fields of the direction ``place`` (0 near to far, 1 far to near) that options give."""
-    rtt = None if options.rtt is None else tomlfile.value(Duration, options.rtt, "--rtt")
+    rtt = None if options.rtt is None else _option(Duration, options.rtt, "--rtt")
     values: dict[str, Any] = {}
     for key, kind in _TWO_VALUED.items():
         text: str | None = getattr(options, key)
@@ -240,8 +301,8 @@ def _options(options: LabOptions, place: int) -> dict[str, Any]:
             continue
         parts = text.split(",")
         if len(parts) > 2:
-            raise HowdahError(f"--{key} {text}: more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR")
-        values[key] = tomlfile.value(kind, parts[min(place, len(parts) - 1)], f"--{key}")
+            raise WrongLine(f"--{key} {text}: more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR")
+        values[key] = _option(kind, parts[min(place, len(parts) - 1)], f"--{key}")
     if options.burst_loss is not None:
         values["burst"] = _burst(options.burst_loss)
     return _delay(rtt, place) | _fields(_DirectionTable(**values))
@@ -250,10 +311,10 @@ def _options(options: LabOptions, place: int) -> dict[str, Any]:
 def _burst(text: str) -> _BurstTable:
     parts = text.split(",")
     if not 2 <= len(parts) <= 4:
-        raise HowdahError(
+        raise WrongLine(
             f"--burst-loss {text}: {len(parts)} values; give ENTER,LEAVE[,BAD[,GOOD]], as 0.01%,20%"
         )
-    return _BurstTable(*(tomlfile.value(_Loss, part, "--burst-loss") for part in parts))
+    return _BurstTable(*(_option(_Loss, part, "--burst-loss") for part in parts))
 
 
 def _delay(rtt: Duration | None, place: int) -> dict[str, Any]:
@@ -289,16 +350,21 @@ def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:
                 given[key] = value, where
     kind, where = given.get("topology", ("pair", ""))
     if kind not in _TOPOLOGIES:
-        raise HowdahError(f"{where}: {kind!r} is unknown; give {' or '.join(_TOPOLOGIES)}")
+        raise _error(f"{where}: {kind!r} is unknown; give {' or '.join(_TOPOLOGIES)}", where)
     if kind == "pair":
         for key in _LAN_KEYS:
             if key in given:
-                raise HowdahError(f"{given[key][1]}: a pair of hosts has no LAN; give the topology dumbbell")
+                where = given[key][1]
+                raise _error(f"{where}: a pair of hosts has no LAN; give the topology dumbbell", where)
         return PAIR
     left, right = (_side(given.get(key, (1, ""))[0]) for key in ("left", "right"))
     rate, where = given.get("lan_rate", (None, ""))
-    rate_bps = None if rate is None else int(tomlfile.value(Rate, str(rate), where))
-    return dumbbell(left, right, lan_rate_bps=rate_bps)
+    try:
+        rate_bps = None if rate is None else int(tomlfile.value(Rate, str(rate), where))
+        return dumbbell(left, right, lan_rate_bps=rate_bps)
+    except HowdahError as error:
+        of_line = any(getattr(options, key) is not None for key in _LAN_KEYS)
+        raise _error(str(error), "--" if of_line else "") from None
 
 
 def _side(value: int | str | list[str]) -> int | list[str]:

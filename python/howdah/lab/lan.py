@@ -90,7 +90,7 @@ def host(end: End, own: LabHost, topology: Topology, link: LinkSpec) -> HostComm
     """The commands that give a host's namespace its address and routes, once its cable is there."""
     sysctls = {}
     ip = [
-        "link set lo up",
+        "link set dev lo up",
         _up(DEVICE),
         f"address add {own.address} peer {ADDRESSES[end]} dev {DEVICE}",
         f"route add 0.0.0.0/0 dev {DEVICE}",
@@ -117,7 +117,7 @@ def _cable(end: End, place: int, to: LabHost, link: LinkSpec, namespace: str) ->
 
 
 def _up(device: str) -> str:
-    return f"link set {device} arp off up"
+    return f"link set dev {device} arp off up"
 
 
 def _ports(topology: Topology, link: LinkSpec, side: Sequence[LabHost]) -> list[str]:

@@ -7,11 +7,13 @@ exit code counts.
 """
 
 import contextlib
+import math
 import os
 import select
 import signal
 import socket
 import termios
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -31,6 +33,11 @@ _ROOTLESS = (
 )
 _READY_S = 30.0
 _POLL_S = 0.02
+_ENDING_S = 5.0
+"""The time in which a command may end after the first signal."""
+_SAME_S = 0.5
+"""The time in which signals count as one: timeout(1) sends one to howdah, and one to its process group."""
+_WAIT_S = 3600.0
 _SI_KERNEL = 0x80
 """The si_code in siginfo of signals from the terminal."""
 _TUN = Path("/dev/net/tun")
@@ -107,18 +114,27 @@ class Tree:
         raise HowdahError(f"cannot make the lab: it was not ready after {_READY_S:.0f} s")
 
     def wait(self) -> LabEnded:
-        """Waits until all of the lab is gone. Raises LabBroken, or HowdahError when it was killed."""
-        while True:
-            taken = signal.sigwaitinfo(_TAKEN)
-            if taken.si_signo == signal.SIGCHLD:
-                if wait_gone(self._pidfd, 0):
-                    break
-            elif taken.si_code != _SI_KERNEL or taken.si_signo == signal.SIGTERM:
-                messages.send(self._socket, PassSignal(taken.si_signo))
+        """Waits until all of the lab is gone. Raises LabBroken, or HowdahError when it was killed.
+
+        The first signal is passed on to the command. If the command has not ended when a second one comes, or
+        some seconds later, it is killed; its exit code is then that of the first signal.
+        """
+        asked, kill_s = 0, math.inf
+        while not wait_gone(self._pidfd, 0):
+            taken = signal.sigtimedwait(_TAKEN, min(max(kill_s - time.monotonic(), 0), _WAIT_S))
+            now_s = time.monotonic()
+            number = _to_pass(taken)
+            if now_s >= kill_s or (number and asked and now_s >= kill_s - _ENDING_S + _SAME_S):
+                number, kill_s = signal.SIGKILL, math.inf
+            elif number and not asked:
+                asked, kill_s = number, now_s + _ENDING_S
+            if number:
+                messages.send(self._socket, PassSignal(number))
         message = self._message()
         self.end()
         if isinstance(message, LabEnded):
-            return message
+            killed = asked and kill_s == math.inf and message.exit_code == 128 + signal.SIGKILL
+            return msgspec.structs.replace(message, exit_code=128 + asked) if killed else message
         if isinstance(message, LabFailed):
             raise LabBroken(message.why)
         raise HowdahError("the lab was killed")
@@ -168,6 +184,15 @@ class Tree:
         if not message:
             return None
         return msgspec.json.decode(message, type=LabReady | LabFailed | LabEnded)
+
+
+def _to_pass(taken: signal.struct_siginfo | None) -> int:
+    """The signal that the command must be sent; 0 for none."""
+    if taken is None or taken.si_signo == signal.SIGCHLD:
+        return 0
+    if taken.si_code == _SI_KERNEL and taken.si_signo != signal.SIGTERM:
+        return 0
+    return taken.si_signo
 
 
 def _check_tun() -> None:

@@ -14,6 +14,7 @@ from howdah.archive.upkeep import Collected, Pruned
 from howdah.library.ended import Name
 from howdah.values.memory import PathMemory
 from howdah.values.record import Record, id_time
+from howdah.wrong import WrongLine
 
 __all__ = ["Received", "collect", "export", "import_", "merge", "paths", "prune", "records"]
 
@@ -56,7 +57,7 @@ def prune(
     Raises HowdahError where neither is given, and when a file cannot be removed.
     """
     if older_than_s is None and keep is None:
-        raise HowdahError("choose the records to remove; give --older-than 90d, --keep 1000, or both")
+        raise WrongLine("choose the records to remove; give --older-than 90d, --keep 1000, or both")
     inbox = (archive or Archive()).inbox
     return upkeep.prune(inbox, older_than_s=older_than_s or 0.0, keep=keep or 0, dry_run=dry_run)
 

@@ -10,6 +10,7 @@ from howdah.cc.places import ALL_PORTS, Place
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.cc.resume import Destination, Memory, Saved
 from howdah.values.record import HostLimits
+from howdah.wrong import WrongLine
 
 __all__ = [
     "attach",
@@ -62,11 +63,11 @@ def set_target(
     where not exactly one of the three is given, and for a control that holds nothing.
     """
     if name.removeprefix("hd_") != "hold":
-        raise HowdahError(
+        raise WrongLine(
             f"{name} has no setting to change while it runs; set parameters with: howdah cc load {name} --set"
         )
     if [rate_bps is not None, window_packets is not None, none].count(True) != 1:
-        raise HowdahError("give what to hold: one of --rate RATE, --window PACKETS and --none")
+        raise WrongLine("give what to hold: one of --rate RATE, --window PACKETS and --none")
     return programs.set_target(rate_bps, window_packets, flow)
 
 
@@ -156,5 +157,8 @@ def detach(
 
 def _place(to: str | None, ports: str | None, cgroup: str | None, namespace: int | None) -> Place:
     place = Place(to, ports or ALL_PORTS, namespace, cgroup)
-    place.check()
+    try:
+        place.check()
+    except HowdahError as error:
+        raise WrongLine(str(error)) from None
     return place

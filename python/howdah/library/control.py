@@ -34,6 +34,7 @@ from howdah.control.privilege import drop, remote
 from howdah.control.running.operations import Operations
 from howdah.control.running.serving import follow, serve
 from howdah.library.ended import Name, log
+from howdah.wrong import WrongLine
 
 __all__ = ["Access", "Client", "Listening", "Serving", "Site", "agents", "ask", "controlling", "login"]
 __all__ += ["myself", "new_token", "release"]
@@ -192,7 +193,7 @@ def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
         name, equals, file = text.partition("=")
         members.name(name, "--host")
         if name in found:
-            raise HowdahError(f"--host {name} is given twice; each host has one agent")
+            raise WrongLine(f"--host {name} is given twice; each host has one agent")
         found[name] = _inode(name, file) if equals else None
     return found
 

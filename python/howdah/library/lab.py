@@ -16,6 +16,7 @@ from howdah.lab.session import Process
 from howdah.text import some
 from howdah.values.link import LinkStats
 from howdah.values.record import HostLimits
+from howdah.wrong import WrongLine
 
 __all__ = ["LabEntry", "LabOptions", "LabReady", "LabSetup", "down", "find", "kept_up", "lab_setup", "living"]
 __all__ += ["run", "start", "stats", "up"]
@@ -38,7 +39,7 @@ def lab_setup(
     """
     link, topology = labfile.build(options, file)
     if host is not None and host not in (known := [each.name for each in topology.hosts]):
-        raise HowdahError(f"--host: no host is called {host}; this lab has {some(known)}")
+        raise WrongLine(f"--host: no host is called {host}; this lab has {some(known)}")
     control = _control(congestion_control)
     return LabSetup(link, topology, sshd=sshd, command=(*command,), host=host, congestion_control=control)
 

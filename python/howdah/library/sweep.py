@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.interrupt import Interrupted
 from howdah.library.ended import Name
@@ -16,6 +15,7 @@ from howdah.measure.runs import RunMeasured
 from howdah.measure.schedule import total_s
 from howdah.measure.sweep import SweepDisplay, Todo
 from howdah.values.record import printable_command
+from howdah.wrong import WrongLine
 
 __all__ = [
     "SweepDisplay",
@@ -75,7 +75,7 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
     """
     if str(what).endswith(".toml"):
         if for_s is not None:
-            raise HowdahError("--for is only for a host; in a plan, set repeats, and time or size")
+            raise WrongLine("--for is only for a host; in a plan, set repeats, and time or size")
         plan = load_plan(Path(what))
         return msgspec.structs.replace(plan, far_howdah=far_howdah or plan.far_howdah)
     return default.plan(str(what), far_howdah, for_s)

@@ -29,6 +29,7 @@ Without [lab] and with a host, the path to it is measured.
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -76,6 +77,12 @@ class Ranges(msgspec.Struct, frozen=True):
     rtt_ns: tuple[int, ...]
     """The RTTs of labs; empty on a host's path."""
     repeats: int
+
+    def runs(self) -> int:
+        """How many runs that is."""
+        amounts = len(self.memory_bytes) + len(self.memory_s)
+        listed = (self.congestion_control, self.streams, self.buffer_bytes, self.rtt_ns or (None,))
+        return math.prod(map(len, listed)) * amounts * self.repeats
 
     def cells(self) -> Iterator[SweepCell]:
         """Each combination once."""
@@ -140,7 +147,9 @@ def _exact(size_bytes: int) -> str:
 
 SEE = "see: howdah sweep --help"
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+RUNS_MAX = 100_000
+"""The most runs of a sweep: of 10 s each, they take some twelve days."""
+Repeats = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 Streams = Annotated[int, msgspec.Meta(ge=1, le=STREAMS_MAX)]
 
 
@@ -166,7 +175,7 @@ class _RunsTable(msgspec.Struct, forbid_unknown_fields=True):
     time: Several[Duration] = Several()
     size: Several[Size] = Several()
     rtt: Several[Duration] = Several()
-    repeats: Positive | None = None
+    repeats: Repeats | None = None
 
     def __post_init__(self) -> None:
         if not self.time and not self.size:
@@ -198,10 +207,10 @@ class _SweepTable(msgspec.Struct, forbid_unknown_fields=True):
     host: str | None = None
     far_howdah: str | None = None
     lab: _SweepLabTable | None = None
-    repeats: Positive = 1
+    repeats: Repeats = 1
     seed: Annotated[int, msgspec.Meta(ge=0)] = 1
     sample_every: Duration = Duration(100_000_000)
-    late_again: Annotated[int, msgspec.Meta(ge=0)] = 1
+    late_again: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
     encrypt: bool = False
 
 
@@ -232,6 +241,11 @@ def parse_plan(text: str, where: str) -> SweepPlan:
         encrypt=given.encrypt,
         path=_path(given.lab.queue_least, links) if given.lab and given.lab.queue_least else None,
     )
+    runs = sum(ranges.runs() for ranges in plan.ranges)
+    if runs > RUNS_MAX:
+        raise HowdahError(
+            f"{where}: {runs:,} runs; a sweep has at most {RUNS_MAX:,}; lower repeats, or list fewer values"
+        )
     if not plan.repeats():
         raise HowdahError(f"{where} measures nothing; add a table [[runs]]; {SEE}")
     return plan

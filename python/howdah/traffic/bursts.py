@@ -19,6 +19,7 @@ from howdah.traffic.account import LoadAccount
 from howdah.traffic.loads import Loads
 from howdah.traffic.pattern import Load, Pattern, Tcp, Wave, load_pattern
 from howdah.values import probe as probed
+from howdah.wrong import WrongLine
 
 
 class Bursts:
@@ -97,10 +98,10 @@ def profile(file: Path | None, for_s: float | None) -> Pattern:
     """The bursts of a probing that lasts ``for_s``; of a file, else the paper's. Raises HowdahError."""
     lasting_s = None if for_s is None else for_s - QUIET_S
     if lasting_s is not None and lasting_s <= 0:
-        raise HowdahError(f"--for {for_s:g}s leaves no time for bursts, which begin after {QUIET_S:g} s")
+        raise WrongLine(f"--for {for_s:g}s leaves no time for bursts, which begin after {QUIET_S:g} s")
     if file is None:
         return msgspec.structs.replace(PROFILE, duration_s=lasting_s or PROFILE.duration_s)
-    pattern = load_pattern(file, lasting_s)
+    pattern = load_pattern(file, lasting_s, "see: howdah probe --help")
     other = next((load for load in pattern.loads if not isinstance(load, Tcp)), None)
     if other is not None:
         raise HowdahError(f"{file}: load {other.name} is not TCP; bursts that probe a path must be TCP")

@@ -305,17 +305,17 @@ class _PatternTable(msgspec.Struct, forbid_unknown_fields=True):
     duration: Duration = Duration(DURATION_S * 1e9)
 
 
-def load_pattern(file: Path, lasting_s: float | None = None) -> Pattern:
+def load_pattern(file: Path, lasting_s: float | None = None, see: str = SEE) -> Pattern:
     """The pattern in ``file``, ``lasting_s`` long if given. Raises HowdahError: file, key, what to do."""
-    return parse_pattern(tomlfile.read(file, SEE), str(file), lasting_s)
+    return parse_pattern(tomlfile.read(file, see), str(file), lasting_s, see)
 
 
-def parse_pattern(text: str, where: str, lasting_s: float | None = None) -> Pattern:
+def parse_pattern(text: str, where: str, lasting_s: float | None = None, see: str = SEE) -> Pattern:
     """The pattern in a text of TOML. Raises HowdahError as ``load_pattern`` does."""
-    given = tomlfile.loads(text, where, _PatternTable, SEE)
+    given = tomlfile.loads(text, where, _PatternTable, see)
     if not 1 <= len(given.load) <= LOADS_MAX:
         raise HowdahError(
-            f"{where} has {count(len(given.load), 'load')}; give 1 to {LOADS_MAX} tables [[load]]; {SEE}"
+            f"{where} has {count(len(given.load), 'load')}; give 1 to {LOADS_MAX} tables [[load]]; {see}"
         )
     duration_s = given.duration.seconds if lasting_s is None else lasting_s
     if not 0 < duration_s <= DURATION_MAX_S:

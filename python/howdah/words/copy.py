@@ -226,17 +226,22 @@ def _size(action: FileAction) -> str:
 def line(record: Record) -> str:
     """One line of a list: id, rate (of a probe the base RTT), size, what was run."""
     outcome = record.outcome
+    size = "-" if outcome is None else format_bytes(outcome.bytes)
+    what = ""
     if record.probe is not None:
         # Not loaded by a copy, which prints its own summary alone.
         from howdah.words.probe import ms  # noqa: PLC0415
 
         rate = ms(record.probe.base_rtt_s)
+    elif record.traffic is not None:
+        from howdah.words.traffic import in_short  # noqa: PLC0415
+
+        rate, size, what = in_short(record)
     else:
         rate = "-" if outcome is None or outcome.goodput_bps is None else format_rate(outcome.goodput_bps)
-    size = "-" if outcome is None else format_bytes(outcome.bytes)
     flags = "".join(f" [{flag}]" for flag in [*record.flags, *(["failed"] if record.error else [])])
-    whole = f"{record.id}  {record.kind:8}  {rate:>10}  {size:>9} {flags} {shlex.join(record.command[1:])}"
-    return printable(whole)
+    what = shlex.join(record.command[1:]) or what
+    return printable(f"{record.id}  {record.kind:8}  {rate:>10}  {size:>9} {flags} {what}")
 
 
 def details(record: Record, archive: Path) -> str:

@@ -24,14 +24,34 @@ def summary(record: Record, *, kept: bool) -> str:
     return "\n".join(lines)
 
 
-def described(record: Record) -> list[str]:
-    """The lines of the record alone; none when nothing was begun. Raises HowdahError."""
-    if record.traffic is None:
-        return []
+def in_short(record: Record) -> tuple[str, str, str]:
+    """The rate and the size of what was received, and the pattern with its host; for a list."""
     try:
-        traffic = msgspec.convert(record.traffic, Traffic)
+        traffic = _of(record)
+    except HowdahError:
+        traffic = None
+    if traffic is None:
+        return "-", "-", f"to {record.host}"
+    size = sum(load.received_bytes for load in traffic.loads)
+    rate = format_rate(size * 8 / traffic.elapsed_s) if traffic.elapsed_s > 0 else "-"
+    return rate, format_bytes(size), f"{traffic.pattern.name} to {record.host}"
+
+
+def _of(record: Record) -> Traffic | None:
+    """The record's traffic; null when nothing was begun. Raises HowdahError."""
+    if record.traffic is None:
+        return None
+    try:
+        return msgspec.convert(record.traffic, Traffic)
     except msgspec.ValidationError as error:
         raise HowdahError(f"{record.id} has traffic that this version does not know: {error}") from None
+
+
+def described(record: Record) -> list[str]:
+    """The lines of the record alone; none when nothing was begun. Raises HowdahError."""
+    traffic = _of(record)
+    if traffic is None:
+        return []
     width = max(len(load.name) for load in traffic.loads)
     head = f"{traffic.pattern.name} to {record.host}, {format_duration(traffic.elapsed_s)}"
     return [

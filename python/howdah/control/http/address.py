@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError
+from howdah.wrong import WrongLine
 
 DEFAULT_PORT = 7310
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
@@ -99,7 +100,7 @@ def tls(wanted: Listening) -> ssl.SSLContext | None:
 
 def _check_safe(wanted: Listening, host: str) -> None:
     if (wanted.certificate is None) != (wanted.key is None):
-        raise HowdahError("TLS takes both a certificate and its key: give --cert and --key, or none")
+        raise WrongLine("TLS takes both a certificate and its key: give --cert and --key, or none")
     tls(wanted)
     if is_loopback(host):
         return

@@ -91,8 +91,8 @@ class Terms(msgspec.Struct, frozen=True):
         """Raises HowdahError for terms that cannot be kept together; ``when`` is added to the message."""
         if self.maximum_bps is not None and self.minimum_bps > self.maximum_bps:
             raise HowdahError(
-                f"{where}: its minimum{when} is {format_rate(self.minimum_bps - self.maximum_bps)} above its "
-                f"maximum of {format_rate(self.maximum_bps)}; give a minimum there too"
+                f"{where}: its minimum{when}, {format_rate(self.minimum_bps)}, is above its maximum, "
+                f"{format_rate(self.maximum_bps)}; give a minimum there too"
             )
 
     def claim(self, flows: list[str], trusted_bps: int, unit: int) -> Claim:
