@@ -49,7 +49,7 @@ def test_what_would_remove_something_else_is_refused(words: list[str], says: str
 
 
 def test_memory_removes_nothing() -> None:
-    with pytest.raises(HowdahError, match="--delete has nothing to remove"):
+    with pytest.raises(HowdahError, match="memory moves no files, so delete has nothing to remove"):
         copy_request(["dtn2:"], [], memory=Memory(size_bytes=1), delete=True)
 
 

@@ -1,17 +1,18 @@
 """``howdah cp`` from its arguments to its exit code."""
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterator
-from typing import Any, get_args
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.cli.cp import patience_of, ports_of
+from howdah.cli.cp import COMMANDS, patience_of, ports_of
 from howdah.cli.ended import ended
+from howdah.cli.table import as_typed
 from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
-from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
 from howdah.words.copy import slash_note, summary, times_note
 from howdah.words.copy_progress import display
@@ -51,11 +52,16 @@ def _noted(asked: Request, *, quiet: bool) -> Request:
     return asked
 
 
+def _named_as_typed(made: Callable[..., Request]) -> Callable[..., Request]:
+    """The same; what is refused is named as the line of ``howdah cp`` has it."""
+    return functools.wraps(made)(lambda **given: as_typed(COMMANDS[0], given, lambda: made(**given)))
+
+
+@_named_as_typed
 def request(
     *,
     names: list[str],
     memory: str | None,
-    path: str | None,
     filters: list[Rule] | None,
     keep: list[str] | None,
     no_listen: bool,
@@ -79,7 +85,6 @@ def request(
         sys.argv,
         before_s=since_process_start_s(),
         memory=None if memory is None else memory_of(memory),
-        path=_kind(path or "shared"),
         filters=_rules(filters or []),
         keep=keep or (),
         listen=not no_listen,
@@ -120,14 +125,6 @@ def memory_of(text: str) -> Memory:
         return Memory(for_s=parse_duration(text) / 1e9)
     except HowdahError:
         raise HowdahError(f"--memory {text} is neither a size, as 10GiB, nor a time, as 10s") from None
-
-
-def _kind(text: str) -> PathKind:
-    kinds: tuple[PathKind, ...] = get_args(PathKind)
-    for kind in kinds:
-        if text == kind:
-            return kind
-    raise HowdahError(f"--path {text} is not a kind of path; give one of {', '.join(kinds)}")
 
 
 def _fairness(text: str | None) -> float | None:

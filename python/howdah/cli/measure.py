@@ -17,7 +17,10 @@ COMMANDS = (
             "What is measured": [
                 Argument("HOST", "A host as ssh knows it, or an address.", key="host"),
                 Option(
-                    "--for TIME", "How long, 1s to 1h. Default: 10s, or as long as the bursts.", key="lasting"
+                    "--for TIME",
+                    "How long, 1s to 1h. Default: 10s, or as long as the bursts.",
+                    key="lasting",
+                    sets=["for_s"],
                 ),
                 Option("--active", "Also send bursts of TCP."),
                 Option("--bursts PATTERN.toml", "Bursts of your own; see scenarios/.", kind=path),
@@ -44,7 +47,12 @@ and nothing to howdah there, 5 s each at 1 Mb/s. The summary says how many bytes
         rows={
             "What is measured": [
                 Argument("HOST|PLAN.toml", "A host as ssh knows it, or a plan.", key="what"),
-                Option("--for TIME", "With HOST: fit all runs into this time, as 20min.", key="lasting"),
+                Option(
+                    "--for TIME",
+                    "With HOST: fit all runs into this time, as 20min.",
+                    key="lasting",
+                    sets=["for_s"],
+                ),
                 Option("--dry-run", "Print the cells and how long they take; measure nothing."),
                 Option("--beside-others", "Measure even while another howdah works on this host."),
                 FAR_HOWDAH,
@@ -82,7 +90,12 @@ docs/sweep.md has every key.""",
             "What is sent": [
                 Argument("PATTERN.toml", "What to send.", key="pattern"),
                 Argument("HOST", "The target host, as ssh knows it.", key="host"),
-                Option("--for TIME", "How long, in place of the pattern's duration.", key="lasting"),
+                Option(
+                    "--for TIME",
+                    "How long, in place of the pattern's duration.",
+                    key="lasting",
+                    sets=["for_s"],
+                ),
                 Option("--dry-run", "Print what would be sent; send nothing."),
                 FAR_HOWDAH,
             ],

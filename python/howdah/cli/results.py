@@ -12,7 +12,7 @@ _DONE = as_json("Print the result as JSON.")
 _RECORDS: tuple[Row, ...] = (
     Option("--kind KIND", "Only records of one kind: transfer, traffic, probe, link or bench."),
     Option("--sweep NAME", "Only runs of this sweep."),
-    Option("--newer-than AGE", "Only records newer than this, as 7d."),
+    Option("--newer-than AGE", "Only records newer than this, as 7d.", sets=["newer_than_s"]),
 )
 
 _LS = Command(
@@ -54,7 +54,7 @@ _PRUNE = Command(
     run="results_command.prune",
     rows={
         "Which records": [
-            Option("--older-than AGE", "Remove records older than this, as 90d."),
+            Option("--older-than AGE", "Remove records older than this, as 90d.", sets=["older_than_s"]),
             Option("--keep N", "Keep the newest N records.", kind=int, least=0),
             Option("--dry-run", "Print what would be removed; remove nothing."),
         ],
@@ -163,14 +163,16 @@ _SELECT = Command(
     run="results_command.select",
     rows={
         "For which transfer": [
-            Option("--rtt TIME", "The round trip. Default: measured to --host."),
+            Option("--rtt TIME", "The round trip. Default: measured to --host.", sets=["rtt_s"]),
             Option(
                 "--host [USER@]HOST",
                 "Use the runs to this host. Without --rtt, measure the round trip to it.",
             ),
             Option("--path NAME", "Use the runs of this path: a host, or a lab's link in words."),
-            Option("--size SIZE", "The size of the transfer, if runs moved several sizes."),
-            Option("--rate RATE", "The path's capacity, for the models."),
+            Option(
+                "--size SIZE", "The size of the transfer, if runs moved several sizes.", sets=["size_bytes"]
+            ),
+            Option("--rate RATE", "The path's capacity, for the models.", sets=["capacity_bps"]),
             Option("--extrapolate", "Outside the profile, use the models."),
             FAR_HOWDAH,
         ],

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from howdah import HowdahError
 from howdah.archive import Archive
+from howdah.arguments import Refused, check_above_0, typed
 from howdah.interrupt import Interrupted
 from howdah.library.ended import Name
 from howdah.measure import default, schedule
@@ -40,6 +40,7 @@ class SweepDone(msgspec.Struct, frozen=True, kw_only=True):
     runs_left: int
 
 
+@typed
 def sweep(
     what: Name | SweepPlan,
     *,
@@ -73,9 +74,10 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
 
     Raises HowdahError for a plan that cannot be, a host that does not answer, and too short a time.
     """
+    check_above_0("for_s", for_s, mend="give more, or leave it out")
     if str(what).endswith(".toml"):
         if for_s is not None:
-            raise HowdahError("--for is only for a host; in a plan, set repeats, and time or size")
+            raise Refused("{for_s} is only for a host; in a plan, set repeats, and time or size", for_s=for_s)
         plan = load_plan(Path(what))
         return msgspec.structs.replace(plan, far_howdah=far_howdah or plan.far_howdah)
     return default.plan(str(what), far_howdah, for_s)

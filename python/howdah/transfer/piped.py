@@ -4,7 +4,7 @@ A broken data connection is the session's own affair (crates/transfer): what it 
 memory. What was lost with the far end itself is lost, since no pipe gives its bytes again.
 """
 
-from howdah import HowdahError
+from howdah.arguments import Refused
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Keep, Skip
 from howdah.transfer.request import Request
@@ -13,19 +13,19 @@ from howdah.transfer.request import Request
 def check(request: Request) -> None:
     """Raises HowdahError for what a request wants of a pipe that only files and folders have."""
     of_files = {
-        "--dry-run": request.dry_run,
-        "--exclude or another filter": request.filters,
-        "--files-from": request.names,
-        "--update or another option for what is skipped": request.skip != Skip(),
-        "--delete": request.delete,
-        "-a or another option for what is kept": request.keep != Keep(),
+        "{dry_run}": request.dry_run,
+        "a filter, as {filters},": request.filters,
+        "{files_from}": request.names,
+        "what is skipped, as by {update},": request.skip != Skip(),
+        "{delete}": request.delete,
+        "what is kept, as by {keep},": request.keep != Keep(),
     }
     for option, given in of_files.items():
         if given:
-            raise HowdahError(f"{option} is for files and folders, and - is a pipe; leave it out")
+            raise Refused(f"{option} is for files and folders, and - is a pipe; leave it out")
     if request.route.direction == "pull" and (request.verify or request.manifest is not None):
-        option = "--verify" if request.verify else "--manifest"
-        raise HowdahError(f"{option} reads the target again, which is impossible for a pipe; leave it out")
+        option = "{verify}" if request.verify else "{manifest}"
+        raise Refused(f"{option} reads the target again, which is impossible for a pipe; leave it out")
 
 
 def ended_early(route: Route, why: str, *, moved: bool) -> str:
