@@ -14,6 +14,9 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_
 
 from howdah import HowdahError
 
+INTEGER_MOST = 2**63 - 1
+"""The largest whole number that records and messages take."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -42,10 +45,16 @@ def _as_keyword(name: str, values: Mapping[str, object]) -> str:
 def check_within(
     name: str, value: float | None, least: float, most: float, *, words: str | None = None, mend: str
 ) -> None:
-    """Raises Refused unless the number is from ``least`` to ``most``, in ``words``; None is no number."""
+    """Raises Refused unless the number is from ``least`` to ``most``, in ``words``; None is no number.
+
+    A bound of ``INTEGER_MOST`` is none that a person has to know.
+    """
     # What is not a number is within nothing.
     if value is not None and not least <= value <= most:
-        raise Refused(f"{{{name}}} is not from {words or f'{least:g} to {most:g}'}; {mend}", **{name: value})
+        what = f"not from {words or f'{least:g} to {most:g}'}"
+        if most >= INTEGER_MOST:
+            what = "too large" if value > most else f"below {least:g}"
+        raise Refused(f"{{{name}}} is {what}; {mend}", **{name: value})
 
 
 def check_above_0(name: str, value: float | None, *, mend: str) -> None:

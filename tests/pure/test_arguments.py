@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_pilot import progress
 
 import howdah
 from howdah import HowdahError
 from howdah.arguments import Refused, check_within
-from howdah.library import archive
+from howdah.library import archive, recognition
+from howdah.library.lab import LabOptions, lab_setup
+from howdah.transfer.pilot import asked
 
 HUGE = 10**40
 ANYTHING: Any = howdah
@@ -52,14 +55,14 @@ def memory(**given: object) -> Callable[[], object]:
         (copying(patience_s=math.nan), "patience_s=nan is not from 0 to 24 h; leave it out for 5 min"),
         (copying(fairness=math.nan), "fairness=nan is not from 0 to 1"),
         (copying(ports=(9, 8)), "ports=(9, 8) is no range of ports, which are 1 to 65535"),
-        (copying(delete=True, max_delete=-1), "max_delete=-1 is not from 0 to"),
+        (copying(delete=True, max_delete=-1), "max_delete=-1 is below 0; leave it out"),
         (copying(size_only=True, ignore_times=True), "size_only skips what ignore_times sends; leave one"),
         (copying(verify=True, dry_run=True), "dry_run copies nothing, so there is nothing for verify"),
         (memory(for_s=math.nan), "for_s=nan is not from 0 to a year; give for example 10 s"),
         (memory(for_s=math.inf), "for_s=inf is not from 0 to a year"),
         (memory(for_s=-1), "for_s=-1 is not from 0 to a year"),
-        (memory(size_bytes=-1), "size_bytes=-1 is not from 0 to"),
-        (lambda: howdah.plan_for("far", size_bytes=HUGE), f"size_bytes={HUGE} is not from 0 to"),
+        (memory(size_bytes=-1), "size_bytes=-1 is below 0; give for example 10**10"),
+        (lambda: howdah.plan_for("far", size_bytes=HUGE), f"size_bytes={HUGE} is too large"),
         (lambda: howdah.select(rtt_s=-1), "rtt_s=-1 is not above 0; give more, or leave it out"),
         (lambda: howdah.select(rtt_s=math.nan), "rtt_s=nan is not above 0"),
         (lambda: howdah.select(rtt_s=0.1, capacity_bps=math.inf), "capacity_bps=inf is not finite"),
@@ -77,8 +80,14 @@ def memory(**given: object) -> Callable[[], object]:
         (lambda: list(archive.records(kind="x")), "kind='x' is not a kind of record; give one of transfer"),
         (lambda: list(archive.records(newer_than_s=math.nan)), "newer_than_s=nan is not from 0 to 100 years"),
         (lambda: archive.prune(older_than_s=-1), "older_than_s=-1 is not from 0 to 100 years"),
-        (lambda: archive.prune(keep=-1), "keep=-1 is not from 0 up"),
+        (lambda: archive.prune(keep=-1), "keep=-1 is below 0; give how many records stay"),
         (archive.prune, "choose the records to remove; give older_than_s, keep, or both"),
+        (lambda: howdah.lab.symmetric(10**9, -5), "rtt_ns=-5 is below 0; give more"),
+        (lambda: howdah.lab.symmetric(10**9, HUGE), f"rtt_ns={HUGE} is too large"),
+        (lambda: howdah.lab.symmetric(-1, 9), "rate_bps=-1 is below 0; give more"),
+        (lambda: howdah.lab.symmetric(10**9, 9, queue_bytes=-2), "queue_bytes=-2 is below 0"),
+        (lambda: howdah.lab.symmetric(10**9, 9, loss=math.nan), "loss=nan is not from 0 to 1; give for exam"),
+        (lambda: howdah.lab.symmetric(10**9, 9, seed=-1), "seed=-1 is below 0"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(call: Callable[[], object], says: str) -> None:
@@ -109,6 +118,7 @@ def test_a_value_that_cannot_be_is_named(call: Callable[[], object], says: str) 
         (lambda: ANYTHING.probe(None), "probe: host is None; it takes a text"),
         (lambda: ANYTHING.plan_for(7), "plan_for: src is 7"),
         (lambda: ANYTHING.select("93ms"), "select: rtt_s is '93ms'; it takes a number or None"),
+        (lambda: ANYTHING.lab.symmetric(1e9, 5), "symmetric: rate_bps is 1000000000.0; it takes a whole num"),
         (lambda: ANYTHING.verify("a", "b", extra="no"), "verify: extra is 'no'; it takes True or False"),
     ],
 )
@@ -135,6 +145,44 @@ def test_another_reader_has_names_of_its_own() -> None:
     assert spelt == "<for_s 7200> is not from 1 s to 1 h; leave <it None> and <for_s 7200>"
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"delay_ns": -3}, "link: near_to_far.delay_ns: expected int >= 0"),
+        ({"delay_ns": 0.5}, "link: near_to_far.delay_ns: expected int, got float"),
+        ({"loss": math.nan}, "link: near_to_far.loss: expected float >= 0.0"),
+        ({"loss": 2.0}, "link: near_to_far.loss is 2; it must be 0 to 1"),
+        (
+            {"changes": (howdah.lab.Change(at_ns=-1),)},
+            "link: near_to_far.changes[0].at_ns: expected",
+        ),
+    ],
+)
+def test_a_link_that_cannot_be_is_told_by_its_keys(given: dict[str, Any], says: str) -> None:
+    link = howdah.lab.LinkSpec(howdah.lab.Direction(**given), howdah.lab.Direction())
+    with pytest.raises(HowdahError) as caught:
+        howdah.Lab(link)
+    assert str(caught.value).startswith(says)
+
+
+def test_a_pilot_answers_with_a_steering() -> None:
+    now = progress(1.0)
+    for answer in (3, "faster", {"streams": 2}):
+        with pytest.raises(HowdahError, match=r"the pilot returned .*; return a howdah.Steering, or None"):
+            asked(lambda _, answer=answer: answer, now)
+    for wrong, says in (
+        ({"streams": -1}, "key streams: expected int >= 0"),
+        ({"streams": HUGE}, "key streams: "),
+        ({"streams": 1.5}, "key streams: expected int, got float"),
+        ({"streams": 1, "pacing_bps": math.nan}, "key pacing_bps: expected int"),
+    ):
+        with pytest.raises(HowdahError, match=f"the pilot returned a Steering that cannot be: {says}"):
+            asked(lambda _, wrong=wrong: ANYTHING.Steering(**wrong, why="x"), now)
+    steering = howdah.Steering(streams=2, why="x")
+    assert asked(lambda _: steering, now) is steering
+    assert asked(lambda _: None, now) is None
+
+
 def test_an_archive_is_named_by_a_text_too(tmp_path: Path) -> None:
     folder = str(tmp_path / "records")
     mine = howdah.Archive(folder)
@@ -142,3 +190,15 @@ def test_an_archive_is_named_by_a_text_too(tmp_path: Path) -> None:
         mine.load("last")
     assert (mine.root, list(mine.newest())) == (Path(folder), [])
     assert archive.paths(archive=howdah.Archive(folder)) == []
+
+
+def test_recordings_and_labs_are_named_by_texts_too(tmp_path: Path) -> None:
+    for given in (str(tmp_path), [str(tmp_path)], tmp_path, [tmp_path]):
+        with pytest.raises(HowdahError, match=f"no recordings .* in {tmp_path}; record some first"):
+            recognition.recognise(given)
+        with pytest.raises(HowdahError, match=f"no recordings .* in {tmp_path}; record some first"):
+            recognition.train(given, str(tmp_path / "x.npz"))
+    with pytest.raises(HowdahError, match="a recording must end in"):
+        recognition.keep("last", "x.txt")
+    (tmp_path / "lab.toml").write_text('rate = "1Gbit"\n')
+    assert lab_setup(LabOptions(), str(tmp_path / "lab.toml")).link.near_to_far.rate_bps == 10**9

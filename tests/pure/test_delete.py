@@ -35,7 +35,10 @@ def test_nothing_is_removed_unless_it_is_asked_for() -> None:
     ("words", "says"),
     [
         (["--max-delete", "5", "a", "dtn2:d"], "bounds what --delete removes; give --delete too"),
-        (["--delete", "--max-delete", "-1", "a", "dtn2:d"], "--max-delete -1 is not from 0 to "),
+        (
+            ["--delete", "--max-delete", "-1", "a", "dtn2:d"],
+            "--max-delete -1 is below 0; leave it out",
+        ),
         (["--delete", "--files-from", "/dev/null", "a", "dtn2:d"], "copy whole folders with --delete"),
         (["--delete", "dtn1:a", "dtn2:d"], "leave out --delete, or copy from one of the two"),
         (["--delete", "a/.", "b", "dtn2:d"], r"copy SRC/\. in a separate command"),

@@ -1,6 +1,5 @@
 """The records of all runs as a person keeps them: listed, pruned, exported, taken over."""
 
-import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ from howdah.archive.exchange import Exported, Received
 from howdah.archive.paths import remembered
 from howdah.archive.store import Selection
 from howdah.archive.upkeep import Collected, Pruned
-from howdah.arguments import Refused, check_one_of, check_within, typed
+from howdah.arguments import INTEGER_MOST, Refused, check_one_of, check_within, typed
 from howdah.library.ended import Name
 from howdah.values.memory import PathMemory
 from howdah.values.record import Record, id_time
@@ -65,7 +64,7 @@ def prune(
     check_within(
         "older_than_s", older_than_s, 0, _LONGEST_S, words="0 to 100 years", mend="give for example 90 days"
     )
-    check_within("keep", keep, 0, math.inf, words="0 up", mend="give how many stay")
+    check_within("keep", keep, 0, INTEGER_MOST, mend="give how many records stay")
     inbox = (archive or Archive()).inbox
     return upkeep.prune(inbox, older_than_s=older_than_s or 0.0, keep=keep or 0, dry_run=dry_run)
 

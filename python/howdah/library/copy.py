@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
-from howdah.arguments import Refused, check_one_of, check_within, typed
+from howdah.arguments import INTEGER_MOST, Refused, check_one_of, check_within, typed
 from howdah.library.ended import Name, log, record_of
 from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
@@ -55,7 +55,6 @@ __all__ = [
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
-MEMORY_BYTES_MOST = 2**63 - 1
 MEMORY_MOST_S = 31_536_000.0
 """A year."""
 PACING_BPS_MOST = 10**15
@@ -175,8 +174,8 @@ def copy(
         archive: where the record is kept; by default the user's.
 
     Raises:
-        HowdahError: one line that says what was wrong, where, and what to do; the options that it may name
-            are those of ``howdah cp``. ``error.record`` is the record of a copy that failed on its way or left
+        HowdahError: one line that says what was wrong, where, and what to do; it may name options
+            of ``howdah cp``. ``error.record`` is the record of a copy that failed on its way or left
             something out, and None where the request itself cannot be. Complete files stay where they are.
         KeyboardInterrupt: as anywhere; the copy has been stopped at both ends, and its record is kept.
 
@@ -456,9 +455,7 @@ def _check_memory(memory: Memory) -> None:
 
 def _check_size(size_bytes: int | None) -> None:
     """Raises HowdahError for what no number of bytes can be."""
-    check_within(
-        "size_bytes", size_bytes, 0, MEMORY_BYTES_MOST, words="0 to 9.2 EB", mend="give for example 10 GB"
-    )
+    check_within("size_bytes", size_bytes, 0, INTEGER_MOST, mend="give for example 10**10")
 
 
 def _fairness(fairness: float | None, **against: object) -> float | None:

@@ -2,12 +2,10 @@
 
 import msgspec
 
-from howdah.arguments import Refused, check_within
+from howdah.arguments import INTEGER_MOST, Refused, check_within
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Skip, Walk
 from howdah.transfer.request import Delete
-
-_MOST = 2**63 - 1
 
 
 def made_skip(
@@ -56,7 +54,7 @@ def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None
     """What is removed. Raises HowdahError for a bound that bounds nothing."""
     if most is not None and not delete:
         raise Refused("{max_delete} bounds what {delete} removes; give {delete} too", max_delete=most)
-    check_within("max_delete", most, 0, _MOST, words=f"0 to {_MOST:,}", mend="leave it out for no bound")
+    check_within("max_delete", most, 0, INTEGER_MOST, mend="leave it out for no bound")
     return Delete(excluded, most) if delete else None
 
 
