@@ -13,6 +13,7 @@ from howdah.cli.ended import ended
 from howdah.cli.table import as_typed
 from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
+from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
 from howdah.words.copy import slash_note, summary, times_note
 from howdah.words.copy_progress import display
@@ -62,6 +63,7 @@ def request(
     *,
     names: list[str],
     memory: str | None,
+    path: PathKind | None,
     filters: list[Rule] | None,
     keep: list[str] | None,
     no_listen: bool,
@@ -85,6 +87,7 @@ def request(
         sys.argv,
         before_s=since_process_start_s(),
         memory=None if memory is None else memory_of(memory),
+        path=path or "shared",
         filters=_rules(filters or []),
         keep=keep or (),
         listen=not no_listen,

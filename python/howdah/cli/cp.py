@@ -225,11 +225,7 @@ COMMANDS = (
                 _keep("-O, --omit-dir-times", "Give folders the time of the copy."),
             ],
             "The path and other traffic on it": [
-                Option(
-                    "--path KIND",
-                    "The kind of path: shared, dedicated or guaranteed. Default: shared.",
-                    default="shared",
-                ),
+                Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),
                 Option(
                     "--class NAME",
                     "On a guaranteed path, the class whose share the copy takes.",
