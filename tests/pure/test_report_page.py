@@ -50,6 +50,9 @@ def page(made: tuple[Contents, dict[str, DrawnFigure]]) -> str:
     return render(*made)
 
 
+NUMBERS = ("1 stream", "4 streams")
+
+
 class Reader(HTMLParser):
     """What a browser would fetch, where links go, and whether every element is closed."""
 
@@ -196,6 +199,37 @@ def test_the_same_figure_gives_the_same_bytes(kind: str, begins: bytes, runs: Ru
     assert first.startswith(begins)
     if kind == "svg":
         ElementTree.fromstring(first)  # noqa: S314
+
+
+def test_a_legend_names_what_differs_and_no_more() -> None:
+    def labels(controls: tuple[str, ...], family: str) -> tuple[str, list[str]]:
+        made = Material(
+            sweep(truth, controls=controls, streams=(1, 4), buffers=(1e9,), rtts=(0.1,), trace=steady(9e9))
+        )
+        drawn = FAMILIES[family](made, everything(made.cells))
+        assert isinstance(drawn, DrawnFigure)
+        (legend,) = filter(None, (axis.get_legend() for axis in drawn.figure.axes))
+        return legend.get_title().get_text(), [each.get_text() for each in legend.get_texts()]
+
+    for family in ("poincare", "exponents"):
+        assert labels(("cubic",), family) == ("streams", ["1", "4"])
+        title, names = labels(("cubic", "htcp"), family)
+        assert title == ""
+        assert sorted(names) == [
+            f"{each}, {streams}, 1 GB" for each in ("CUBIC", "H-TCP") for streams in NUMBERS
+        ]
+
+
+def test_rates_above_those_of_the_link_are_explained() -> None:
+    def said(rate_bps: float, family: str) -> str:
+        made = Material(sweep(truth, streams=(4,), buffers=(1e9,), rtts=(0.1,), trace=steady(rate_bps)))
+        drawn = FAMILIES[family](made, everything(made.cells))
+        assert isinstance(drawn, DrawnFigure)
+        return " ".join(drawn.shows)
+
+    for family in ("poincare", "traces"):
+        assert "Rates above the link's 10 Gb/s are those of acknowledgements" in said(10.5e9, family)
+        assert "Rates above" not in said(9e9, family)
 
 
 def test_lines_are_told_apart_without_colour() -> None:
