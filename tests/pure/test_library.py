@@ -95,6 +95,22 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_examples_have_the_types_that_they_say(tmp_path: Path) -> None:
+    files = []
+    for number, (name, text) in enumerate(examples.programs().items()):
+        files.append(tmp_path / f"example{number}.py")
+        files[-1].write_text(f"# {name}\n{text}")
+    strict = ["--strict", "--no-strict-optional", "--cache-dir", str(tmp_path / "cache")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *strict, *map(str, files)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
 def test_a_path_object_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(howdah.HowdahError, match="both source and destination are on this host"):
