@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Refused(HowdahError):
+class BadArgument(HowdahError):
     """What was given cannot be. Its text names arguments as programs give them."""
 
     def __init__(self, template: str, **values: object) -> None:
@@ -45,7 +45,7 @@ def _as_keyword(name: str, values: Mapping[str, object]) -> str:
 def check_within(
     name: str, value: float | None, least: float, most: float, *, words: str | None = None, mend: str
 ) -> None:
-    """Raises Refused unless the number is from ``least`` to ``most``, in ``words``; None is no number.
+    """Raises BadArgument unless the number is from ``least`` to ``most``, in ``words``; None is no number.
 
     A bound of ``INTEGER_MOST`` is none that a person has to know.
     """
@@ -54,19 +54,21 @@ def check_within(
         what = f"not from {words or f'{least:g} to {most:g}'}"
         if most >= INTEGER_MOST:
             what = "too large" if value > most else f"below {least:g}"
-        raise Refused(f"{{{name}}} is {what}; {mend}", **{name: value})
+        raise BadArgument(f"{{{name}}} is {what}; {mend}", **{name: value})
 
 
 def check_above_0(name: str, value: float | None, *, mend: str) -> None:
-    """Raises Refused unless the number is above 0 and finite; None is no number."""
+    """Raises BadArgument unless the number is above 0 and finite; None is no number."""
     if value is not None and not (value > 0 and math.isfinite(value)):
-        raise Refused(f"{{{name}}} is not {'finite' if value > 0 else 'above 0'}; {mend}", **{name: value})
+        raise BadArgument(
+            f"{{{name}}} is not {'finite' if value > 0 else 'above 0'}; {mend}", **{name: value}
+        )
 
 
 def check_one_of(name: str, value: str | None, choices: Sequence[str], what: str) -> None:
-    """Raises Refused unless the text is ``what``, one of these; None is no text."""
+    """Raises BadArgument unless the text is ``what``, one of these; None is no text."""
     if value is not None and value not in choices:
-        raise Refused(f"{{{name}}} is not {what}; give one of {', '.join(choices)}", **{name: value})
+        raise BadArgument(f"{{{name}}} is not {what}; give one of {', '.join(choices)}", **{name: value})
 
 
 def typed(call: Callable[P, T]) -> Callable[P, T]:

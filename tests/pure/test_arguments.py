@@ -10,7 +10,7 @@ from test_pilot import progress
 
 import howdah
 from howdah import HowdahError
-from howdah.arguments import Refused, check_within
+from howdah.arguments import BadArgument, check_within
 from howdah.library import archive, recognition
 from howdah.library.lab import LabOptions, lab_setup
 from howdah.transfer.pilot import asked
@@ -139,7 +139,7 @@ def test_what_is_right_goes_through(tmp_path: Path) -> None:
 
 
 def test_another_reader_has_names_of_its_own() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(BadArgument) as caught:
         check_within("for_s", 7200, 1, 3600, words="1 s to 1 h", mend="leave {it} and {for_s}")
     spelt = caught.value.spelt(lambda name, given: f"<{name} {given.get(name)}>")
     assert spelt == "<for_s 7200> is not from 1 s to 1 h; leave <it None> and <for_s 7200>"

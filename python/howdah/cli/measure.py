@@ -23,7 +23,11 @@ COMMANDS = (
                     sets=["for_s"],
                 ),
                 Option("--active", "Also send bursts of TCP."),
-                Option("--bursts PATTERN.toml", "Bursts of your own; see scenarios/.", kind=path),
+                Option(
+                    "--bursts PATTERN.toml",
+                    "Bursts of your own: a pattern as howdah traffic takes it.",
+                    kind=path,
+                ),
                 Option("--udp", "Probe by UDP instead of ICMP echo."),
                 FAR_HOWDAH,
             ],
@@ -66,7 +70,7 @@ and nothing to howdah there, 5 s each at 1 Mb/s. The summary says how many bytes
 howdah sweep dtn2                         the path to a host: some minutes
 howdah sweep dtn2 --for 20min             as much as fits in the time
 howdah sweep dtn2 --dry-run               what would be measured, and how long it takes
-howdah sweep scenarios/hpdc17-quick.toml  a plan; this one measures in labs on this machine""",
+howdah sweep plan.toml                    a plan, which may measure in labs on this machine""",
         notes="""\
 Each run goes from memory to memory. The archive keeps its record, with a trace. If a sweep is stopped, the
 same command goes on with it. A plan is TOML:
@@ -102,8 +106,8 @@ docs/sweep.md has every key.""",
             "Output": [_RECORD, QUIET],
         },
         examples="""\
-howdah traffic scenarios/traffic-bursty-udp-1-5.toml dtn2
-howdah traffic scenarios/traffic-square-tcp.toml dtn2 --for 10min
+howdah traffic pattern.toml dtn2
+howdah traffic pattern.toml dtn2 --for 10min
 howdah traffic pattern.toml dtn2 --dry-run  what it would send, and when""",
         notes="""\
 A pattern is TOML, up to 8 loads side by side:

@@ -6,7 +6,7 @@ import msgspec
 
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.arguments import Refused, check_above_0
+from howdah.arguments import BadArgument, check_above_0
 from howdah.decide.dedicated import known_as, obstacle
 from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import PathRuns, TransferTraits, profile, runs_for_path, runs_named
@@ -38,7 +38,7 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     Raises HowdahError for a round trip that no profile covers, without ``extrapolate``, and a quantity of 0.
     """
     if question.rtt_s is None and question.host is None:
-        raise Refused("the round trip is missing; give {rtt_s}, or {host} to measure it")
+        raise BadArgument("the round trip is missing; give {rtt_s}, or {host} to measure it")
     for name in ("rtt_s", "capacity_bps", "size_bytes"):
         check_above_0(name, getattr(question, name), mend="give more, or leave it out")
     here = HostLimits.here()
@@ -53,7 +53,7 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
             link=lab_link(),
         )
     if ends.rtt_s is None:
-        raise Refused("the round trip to {host} could not be measured; give {rtt_s}", host=question.host)
+        raise BadArgument("the round trip to {host} could not be measured; give {rtt_s}", host=question.host)
     own, capacity_bps = known_as(ends)
     found = _source((archive or Archive()).runs(), question, own, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))

@@ -10,7 +10,7 @@ from howdah.archive.exchange import Exported, Received
 from howdah.archive.paths import remembered
 from howdah.archive.store import Selection
 from howdah.archive.upkeep import Collected, Pruned
-from howdah.arguments import INTEGER_MOST, Refused, check_one_of, check_within, typed
+from howdah.arguments import INTEGER_MOST, BadArgument, check_one_of, check_within, typed
 from howdah.library.ended import Name
 from howdah.values.memory import PathMemory
 from howdah.values.record import Record, id_time
@@ -60,7 +60,7 @@ def prune(
     Raises HowdahError where neither is given, and when a file cannot be removed.
     """
     if older_than_s is None and keep is None:
-        raise Refused("choose the records to remove; give {older_than_s}, {keep}, or both")
+        raise BadArgument("choose the records to remove; give {older_than_s}, {keep}, or both")
     check_within(
         "older_than_s", older_than_s, 0, _LONGEST_S, words="0 to 100 years", mend="give for example 90 days"
     )

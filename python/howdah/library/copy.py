@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
-from howdah.arguments import INTEGER_MOST, Refused, check_one_of, check_within, typed
+from howdah.arguments import INTEGER_MOST, BadArgument, check_one_of, check_within, typed
 from howdah.library.ended import Name, log, record_of
 from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
@@ -303,15 +303,17 @@ def copy_request(
     again = verify or manifest is not None
     if again and (memory is not None or dry_run):
         what = "{memory} moves no files" if memory is not None else "{dry_run} copies nothing"
-        raise Refused(f"{what}, so there is nothing for {'{verify}' if verify else '{manifest}'}")
+        raise BadArgument(f"{what}, so there is nothing for {'{verify}' if verify else '{manifest}'}")
     if (filters or files_from is not None) and memory is not None:
-        raise Refused("{memory} moves no files, so filters and lists of names mean nothing; leave them out")
+        raise BadArgument(
+            "{memory} moves no files, so filters and lists of names mean nothing; leave them out"
+        )
     if keep and memory is not None:
-        raise Refused("{memory} moves no files, so there is nothing to keep; leave that out")
+        raise BadArgument("{memory} moves no files, so there is nothing to keep; leave that out")
     check_one_of("path", path, get_args(PathKind), "a kind of path")
     way = route(list(names), memory=memory is not None)
     if way.origin is not None and path != "shared":
-        raise Refused(
+        raise BadArgument(
             "{path} is for copies from or to this host, and this copy is between two far hosts; leave it out",
             path=path,
         )
@@ -320,7 +322,7 @@ def copy_request(
         check_delete(way, memory is not None, files_from is not None)
     if files_from is not None:
         if len(way.sources) != 1:
-            raise Refused("{files_from} takes one source: the folder that its names are relative to")
+            raise BadArgument("{files_from} takes one source: the folder that its names are relative to")
         # The names are those of what is in the folder, whether it is written with a slash or without.
         way = way._replace(sources=[way.sources[0] + b"/."])
     check_within(
@@ -332,7 +334,7 @@ def copy_request(
         mend=f"leave it out for {format_duration(PATIENCE_S)}",
     )
     if ports is not None and not 0 < ports[0] <= ports[1] <= PORT_MAX:
-        raise Refused(
+        raise BadArgument(
             f"{{ports}} is no range of ports, which are 1 to {PORT_MAX}; leave it out for any port",
             ports=ports,
         )
@@ -459,12 +461,12 @@ def _check_size(size_bytes: int | None) -> None:
 
 
 def _fairness(fairness: float | None, **against: object) -> float | None:
-    """The knob; None: the copy does not listen. Raises Refused where it would change nothing."""
+    """The knob; None: the copy does not listen. Raises BadArgument where it would change nothing."""
     given = {name: value for name, value in against.items() if value is not None}
     if fairness is None:
         return None if given else FAIRNESS
     for name, value in given.items():
-        raise Refused(
+        raise BadArgument(
             f"{{fairness}} changes nothing with {{{name}}}; leave one of them out",
             **{"fairness": fairness, name: value},
         )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from howdah import HowdahError
-from howdah.arguments import Refused, typed
+from howdah.arguments import BadArgument, typed
 from howdah.dataset import recorder
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.planfile import load
@@ -61,7 +61,7 @@ def dataset_request(plan: Name, folder: Name, *, cores: float | None = None) -> 
         raise HowdahError(f"{where} is not a folder; give a folder, or a new name")
     here = float(len(os.sched_getaffinity(0)))
     if cores is not None and not 0 < cores <= here:
-        raise Refused(f"{{cores}} is not above 0 and up to the {here:g} of this machine", cores=cores)
+        raise BadArgument(f"{{cores}} is not above 0 and up to the {here:g} of this machine", cores=cores)
     return DatasetRequest(wanted, where, cores or here, recorder.left(wanted, where))
 
 

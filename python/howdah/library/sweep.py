@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from howdah.archive import Archive
-from howdah.arguments import Refused, check_above_0, typed
+from howdah.arguments import BadArgument, check_above_0, typed
 from howdah.interrupt import Interrupted
 from howdah.library.ended import Name
 from howdah.measure import default, schedule
@@ -77,7 +77,9 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
     check_above_0("for_s", for_s, mend="give more, or leave it out")
     if str(what).endswith(".toml"):
         if for_s is not None:
-            raise Refused("{for_s} is only for a host; in a plan, set repeats, and time or size", for_s=for_s)
+            raise BadArgument(
+                "{for_s} is only for a host; in a plan, set repeats, and time or size", for_s=for_s
+            )
         plan = load_plan(Path(what))
         return msgspec.structs.replace(plan, far_howdah=far_howdah or plan.far_howdah)
     return default.plan(str(what), far_howdah, for_s)

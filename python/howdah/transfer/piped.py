@@ -4,7 +4,7 @@ A broken data connection is the session's own affair (crates/transfer): what it 
 memory. What was lost with the far end itself is lost, since no pipe gives its bytes again.
 """
 
-from howdah.arguments import Refused
+from howdah.arguments import BadArgument
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Keep, Skip
 from howdah.transfer.request import Request
@@ -22,10 +22,10 @@ def check(request: Request) -> None:
     }
     for option, given in of_files.items():
         if given:
-            raise Refused(f"{option} is for files and folders, and - is a pipe; leave it out")
+            raise BadArgument(f"{option} is for files and folders, and - is a pipe; leave it out")
     if request.route.direction == "pull" and (request.verify or request.manifest is not None):
         option = "{verify}" if request.verify else "{manifest}"
-        raise Refused(f"{option} reads the target again, which is impossible for a pipe; leave it out")
+        raise BadArgument(f"{option} reads the target again, which is impossible for a pipe; leave it out")
 
 
 def ended_early(route: Route, why: str, *, moved: bool) -> str:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from howdah.arguments import INTEGER_MOST, Refused, check_within
+from howdah.arguments import INTEGER_MOST, BadArgument, check_within
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Skip, Walk
 from howdah.transfer.request import Delete
@@ -20,10 +20,10 @@ def made_skip(
 ) -> Skip:
     """What is skipped. Raises HowdahError for what cannot be."""
     if size_only and ignore_times:
-        raise Refused("{size_only} skips what {ignore_times} sends; leave one of them out")
+        raise BadArgument("{size_only} skips what {ignore_times} sends; leave one of them out")
     if checksum and (size_only or ignore_times):
         other = "{size_only}" if size_only else "{ignore_times}"
-        raise Refused(f"{{checksum}} compares contents and {other} does not; leave one of them out")
+        raise BadArgument(f"{{checksum}} compares contents and {other} does not; leave one of them out")
     made = Skip(missing=existing, there=ignore_existing, newer=update)
     if checksum:
         made = msgspec.structs.replace(made, same="content")
@@ -32,7 +32,7 @@ def made_skip(
     elif ignore_times:
         made = msgspec.structs.replace(made, same="nothing")
     if not files and made != Skip():
-        raise Refused("{memory} moves no files, so there is nothing to skip")
+        raise BadArgument("{memory} moves no files, so there is nothing to skip")
     return made
 
 
@@ -46,14 +46,14 @@ def made_walk(
         safe_links=safe_links,
     )
     if not files and made != Walk():
-        raise Refused("{memory} moves no files, so there are no links and no file systems")
+        raise BadArgument("{memory} moves no files, so there are no links and no file systems")
     return made
 
 
 def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:
     """What is removed. Raises HowdahError for a bound that bounds nothing."""
     if most is not None and not delete:
-        raise Refused("{max_delete} bounds what {delete} removes; give {delete} too", max_delete=most)
+        raise BadArgument("{max_delete} bounds what {delete} removes; give {delete} too", max_delete=most)
     check_within("max_delete", most, 0, INTEGER_MOST, mend="leave it out for no bound")
     return Delete(excluded, most) if delete else None
 
@@ -61,19 +61,19 @@ def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None
 def check_delete(way: Route, from_memory: bool, listed: bool) -> None:
     """Raises HowdahError where nothing says what is at the source, or nobody removes it."""
     if way.origin is not None:
-        raise Refused(
+        raise BadArgument(
             "a copy between two far hosts removes nothing; leave out {delete}, or copy from one of the two"
         )
     if from_memory:
-        raise Refused("{memory} moves no files, so {delete} has nothing to remove; leave it out")
+        raise BadArgument("{memory} moves no files, so {delete} has nothing to remove; leave it out")
     if listed:
-        raise Refused(
+        raise BadArgument(
             "{files_from} hides what else is in the source, so {delete} would remove that at the target; "
             "copy whole folders with {delete}"
         )
     last_names = [source.rstrip(b"/").rpartition(b"/")[2] for source in way.sources]
     if len(way.sources) > 1 and any(name in {b"", b"."} for name in last_names):
-        raise Refused(
+        raise BadArgument(
             "{delete} takes several sources only if each becomes a folder of its own at the target; "
             "copy SRC/. in a separate command"
         )
