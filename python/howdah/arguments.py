@@ -17,6 +17,9 @@ from howdah import HowdahError
 INTEGER_MOST = 2**63 - 1
 """The largest whole number that records and messages take."""
 
+Spell = Callable[[str, Mapping[str, object]], str]
+"""What someone calls an argument, of its name and the values that are known."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -29,7 +32,7 @@ class BadArgument(HowdahError):
         super().__init__(_filled(template, lambda name: _as_keyword(name, values)))
         self._template, self._values = template, values
 
-    def spelt(self, spell: Callable[[str, Mapping[str, object]], str]) -> str:
+    def spelt(self, spell: Spell) -> str:
         """The text for someone who knows the arguments as ``spell`` says, given a name and all values."""
         return _filled(self._template, lambda name: spell(name, self._values))
 

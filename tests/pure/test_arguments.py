@@ -11,7 +11,11 @@ from test_pilot import progress
 import howdah
 from howdah import HowdahError
 from howdah.arguments import BadArgument, check_within
+from howdah.cli.copy_command import request
+from howdah.cli.cp import COMMANDS
+from howdah.cli.table import read
 from howdah.library import archive, recognition
+from howdah.library.copy import _Progress, carry_out
 from howdah.library.lab import LabOptions, lab_setup
 from howdah.transfer.pilot import asked
 
@@ -190,6 +194,16 @@ def test_an_archive_is_named_by_a_text_too(tmp_path: Path) -> None:
         mine.load("last")
     assert (mine.root, list(mine.newest())) == (Path(folder), [])
     assert archive.paths(archive=howdah.Archive(folder)) == []
+
+
+def test_a_copy_under_way_has_the_names_of_whoever_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_SSH", "false")
+    with pytest.raises(HowdahError, match="traffic_class='x' is for a guaranteed path; add path guaranteed"):
+        howdah.copy(howdah.Memory(size_bytes=1), "far:", traffic_class="x")
+    line = read(COMMANDS[0], ["--memory", "1B", "--class", "x", "far:"], {})
+    typed = request(**{key: line[key] for key in line if key not in {"json", "quiet", "rsh"}})
+    with pytest.raises(HowdahError, match="--class x is for a guaranteed path; add --path guaranteed"):
+        carry_out(typed, _Progress(None))
 
 
 def test_recordings_and_labs_are_named_by_texts_too(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
 from howdah.cli.cp import COMMANDS, patience_of, ports_of
 from howdah.cli.ended import ended
-from howdah.cli.table import as_typed
+from howdah.cli.table import as_typed, spell
 from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
@@ -55,7 +55,14 @@ def _noted(asked: Request, *, quiet: bool) -> Request:
 
 def _named_as_typed(made: Callable[..., Request]) -> Callable[..., Request]:
     """The same; what is refused is named as the line of ``howdah cp`` has it."""
-    return functools.wraps(made)(lambda **given: as_typed(COMMANDS[0], given, lambda: made(**given)))
+
+    @functools.wraps(made)
+    def request(**given: Any) -> Request:  # noqa: ANN401, those of the table
+        (command,) = COMMANDS
+        asked = as_typed(command, given, lambda: made(**given))
+        return asked._replace(spell=lambda name, values: spell(command, given, name, values))
+
+    return request
 
 
 @_named_as_typed

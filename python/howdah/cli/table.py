@@ -240,10 +240,10 @@ def as_typed(command: Command, values: "Mapping[str, Any]", run: "Callable[[], T
             raise
         from howdah import HowdahError  # noqa: PLC0415
 
-        raise HowdahError(spelt(lambda name, given: _spelt(command, values, name, given))) from None
+        raise HowdahError(spelt(lambda name, given: spell(command, values, name, given))) from None
 
 
-def _spelt(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapping[str, object]") -> str:
+def spell(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapping[str, object]") -> str:
     """An argument of the library as the option or the operand that sets it, with what was typed."""
     for rows in command.rows.values():
         for row in rows:
