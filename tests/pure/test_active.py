@@ -57,7 +57,7 @@ def test_the_scenario_is_the_default() -> None:
 def test_a_time_is_of_all_with_what_comes_before_the_first_burst() -> None:
     for file in (None, SCENARIOS / "probe-bursts.toml"):
         assert profile(file, 52.0).duration_s == 52.0 - QUIET_S
-    with pytest.raises(HowdahError, match="--for 2s leaves no time for bursts, which begin after 2 s"):
+    with pytest.raises(HowdahError, match=r"for_s=2\.0 leaves no time for bursts, which begin after 2 s"):
         profile(None, 2.0)
 
 

@@ -131,7 +131,7 @@ def test_prune_says_what_it_removed_and_refuses_to_guess(tmp_path: Path) -> None
     store = Archive(tmp_path / "howdah" / "records")
     ids = [store.save(record(after_s)).stem for after_s in (0, 1, 2)]
     environment = {"XDG_DATA_HOME": str(tmp_path)}
-    assert "give --older-than 90d" in howdah("archive", "prune", **environment).stderr
+    assert "give --older-than, --keep, or both" in howdah("archive", "prune", **environment).stderr
     assert "90" in howdah("archive", "prune", "--older-than", "90", **environment).stderr
     assert len(list(store.newest())) == 3
     would = howdah("archive", "prune", "--keep", "1", "--dry-run", "--json", **environment).stdout

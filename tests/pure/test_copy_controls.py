@@ -22,7 +22,7 @@ ROOT_WITH_HOLD = msgspec.structs.replace(
 def test_hold_that_is_not_loaded_has_no_target(dry_run: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(congestion.programs, "load", lambda _: pytest.fail("it is not loaded for nothing"))
     says = (
-        "^--cc hold: hold has no target, and is an ordinary control without one; "
+        "^congestion_control='hold': hold has no target, and is an ordinary control without one; "
         "give it one: howdah cc load hold; howdah cc set hold --rate 1Gbit$"
     )
     with pytest.raises(HowdahError, match=says):

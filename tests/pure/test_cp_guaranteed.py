@@ -321,8 +321,13 @@ HOST = HostLimits.here()
 @pytest.mark.parametrize(
     ("kind", "name", "names", "line"),
     [
-        ("shared", "images", ["a", "b:"], "add --path guaranteed"),
-        ("guaranteed", None, ["a", "b:"], "needs a class of the policy; give it, as --class images"),
+        (
+            "shared",
+            "images",
+            ["a", "b:"],
+            "traffic_class='images' is for a guaranteed path; add path guaranteed",
+        ),
+        ("guaranteed", None, ["a", "b:"], "needs a class of the policy; give it, as traffic_class images"),
         ("guaranteed", "images", ["b:a", "."], "run the copy there: ssh b howdah cp"),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_dry_run_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (told["plan"], told["runs"], told["runs_left"]) == ("two", 30, 29)
     assert app.main([*words, "--cores", "0.5"]) == 0
     assert "29 recordings of 10.0 s left" in capsys.readouterr().out
-    with pytest.raises(HowdahError, match="--cores 0 is not a number above 0"):
+    with pytest.raises(HowdahError, match="--cores 0 is not above 0"):
         app.main([*words, "--cores", "0"])
 
 

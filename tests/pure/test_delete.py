@@ -36,7 +36,10 @@ def test_nothing_is_removed_unless_it_is_asked_for() -> None:
     ("words", "says"),
     [
         (["--max-delete", "5", "a", "dtn2:d"], "bounds what --delete removes; give --delete too"),
-        (["--delete", "--max-delete", "-1", "a", "dtn2:d"], "--max-delete -1 is not from 0 to "),
+        (
+            ["--delete", "--max-delete", "-1", "a", "dtn2:d"],
+            "--max-delete -1 is below 0; leave it out",
+        ),
         (["--delete", "--files-from", "/dev/null", "a", "dtn2:d"], "copy whole folders with --delete"),
         (["--delete", "dtn1:a/.", "dtn1:b", "dtn2:d"], r"copy SRC/\. in a separate command"),
         (["--delete", "a/.", "b", "dtn2:d"], r"copy SRC/\. in a separate command"),
@@ -50,7 +53,7 @@ def test_what_would_remove_something_else_is_refused(words: list[str], says: str
 
 
 def test_memory_removes_nothing() -> None:
-    with pytest.raises(HowdahError, match="--delete has nothing to remove"):
+    with pytest.raises(HowdahError, match="memory moves no files, so delete has nothing to remove"):
         copy_request(["dtn2:"], [], memory=Memory(size_bytes=1), delete=True)
 
 

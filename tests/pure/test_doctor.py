@@ -187,5 +187,5 @@ def test_the_facts_of_this_host_agree_with_the_kernel() -> None:
 
 def test_nothing_is_judged_for_no_rate_or_no_time() -> None:
     for rate_bps, rtt_s in ((0, 0.1), (1e9, 0.0)):
-        with pytest.raises(HowdahError, match="give for example"):
+        with pytest.raises(HowdahError, match="is not above 0; give more, or leave it out"):
             examine(rate_bps=rate_bps, rtt_s=rtt_s, host=None, far_howdah=None)

@@ -56,7 +56,7 @@ def test_nul_bytes_set_rules_apart_too(tmp_path: Path) -> None:
 
 
 def test_requests_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(HowdahError, match=r"list of names /no/such: No such file .*; check --files-from"):
+    with pytest.raises(HowdahError, match=r"list of names /no/such: No such file .*; check the name"):
         asked("--files-from", "/no/such", "run42", "dtn2:d")
     with pytest.raises(HowdahError, match="takes one source"):
         asked("--files-from", str(tmp_path), "a", "b", "dtn2:d")

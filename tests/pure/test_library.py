@@ -95,6 +95,22 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_examples_have_the_types_that_they_say(tmp_path: Path) -> None:
+    files = []
+    for number, (name, text) in enumerate(examples.programs().items()):
+        files.append(tmp_path / f"example{number}.py")
+        files[-1].write_text(f"# {name}\n{text}")
+    strict = ["--strict", "--no-strict-optional", "--cache-dir", str(tmp_path / "cache")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *strict, *map(str, files)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
 def test_a_path_object_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(howdah.HowdahError, match="both source and destination are on this host"):
@@ -114,9 +130,11 @@ def test_a_memory_is_a_size_or_a_time(memory: howdah.Memory, problem: str) -> No
 
 
 def test_a_knob_must_be_one_and_change_something() -> None:
-    with pytest.raises(howdah.HowdahError, match="--fairness 2 is not from 0 to 1"):
+    with pytest.raises(howdah.HowdahError, match=r"fairness=2\.0 is not from 0 to 1; leave it out for 0\.5"):
         copy_request(["a", "far:"], [], fairness=2.0)
-    with pytest.raises(howdah.HowdahError, match="changes nothing with --plan"):
+    with pytest.raises(
+        howdah.HowdahError, match=r"fairness=0\.5 changes nothing with plan='file'; leave one"
+    ):
         copy_request(["a", "far:"], [], fairness=0.5, plan="file")
 
 

@@ -26,6 +26,7 @@ from howdah.report.page import render
 from howdah.report.statements import STATEMENTS
 from howdah.values.link import symmetric
 from howdah.values.record import Swept
+from howdah.words.report import in_words
 
 
 def truth(point: Point) -> float:
@@ -47,6 +48,9 @@ def made(runs: Runs) -> tuple[Contents, dict[str, DrawnFigure]]:
 @pytest.fixture(scope="module")
 def page(made: tuple[Contents, dict[str, DrawnFigure]]) -> str:
     return render(*made)
+
+
+NUMBERS = ("1 stream", "4 streams")
 
 
 class Reader(HTMLParser):
@@ -103,14 +107,37 @@ def test_every_figure_is_there_or_says_why_not(
         assert each.ours or each.lacking
     (sizes,) = [each for each in found.figures if each.lacking]
     assert sizes.lacking == (
-        "needs one configuration measured with two transfer sizes: howdah sweep scenarios/hpdc17-sizes.toml"
+        "needs one configuration measured with two transfer sizes; measure it with: howdah sweep PLAN.toml, "
+        "for which howdah's source has scenarios/hpdc17-sizes.toml and howdah sweep --help says how to write "
+        "another"
     )
 
 
 def test_a_figure_without_its_congestion_control_names_it() -> None:
     material = Material(sweep(truth))
     lacking = {each.number: build(each, material) for each in COUNTERPARTS if each.control == "htcp"}
-    assert lacking == {"3": FigureNeeds("needs runs of H-TCP: howdah sweep scenarios/hpdc17-two-hours.toml")}
+    assert list(lacking) == ["3"]
+    assert isinstance(lacking["3"], FigureNeeds)
+    assert lacking["3"].needs.startswith("needs runs of H-TCP; measure it with: howdah sweep PLAN.toml, for ")
+
+
+def test_a_title_says_what_is_shown_and_what_it_stands_in_for(
+    made: tuple[Contents, dict[str, DrawnFigure]],
+) -> None:
+    other = contents(Material(sweep(truth, streams=(4,), buffers=(64e6,), rtts=(0.005, 0.05))), run())[0]
+    titles = {each.number: each.title for each in other.figures}
+    assert titles["3"] == "H-TCP: RTT, streams and buffers", "nothing is shown"
+    assert titles["5"] == "CUBIC, 64 MB buffers (in place of large ones): RTT, streams and connections"
+    assert titles["8"] == (
+        "Box plots: CUBIC, 4 streams (in place of 10), "
+        "64 MB buffers (in place of default, normal and large ones)"
+    )
+    assert titles["11"].endswith(", 50 ms (in place of 45.6 ms)")
+    assert titles["12"].endswith(", 5 and 50 ms (in place of 11.8 and 183 ms)")
+    of_paper = {each.number: each.title for each in made[0].figures}
+    assert of_paper["5"] == "CUBIC, large buffers: RTT, streams and connections"
+    assert of_paper["11"] == "Traces: CUBIC, large buffers, 45.6 ms"
+    assert of_paper["8"].startswith("Box plots: CUBIC, 10 streams, 244 KB and 1 GB buffers (in place of def")
 
 
 def test_every_statement_of_a_figure_is_one() -> None:
@@ -121,7 +148,7 @@ def test_every_statement_of_a_figure_is_one() -> None:
 
 def test_scenarios_that_are_named_are_there() -> None:
     for each in COUNTERPARTS:
-        assert (Path(__file__).parents[2] / each.measure.split()[-1]).is_file()
+        assert (Path(__file__).parents[2] / "scenarios" / each.plan).is_file()
 
 
 def test_drawings_change_their_colours_with_the_page(page: str) -> None:
@@ -172,6 +199,37 @@ def test_the_same_figure_gives_the_same_bytes(kind: str, begins: bytes, runs: Ru
     assert first.startswith(begins)
     if kind == "svg":
         ElementTree.fromstring(first)  # noqa: S314
+
+
+def test_a_legend_names_what_differs_and_no_more() -> None:
+    def labels(controls: tuple[str, ...], family: str) -> tuple[str, list[str]]:
+        made = Material(
+            sweep(truth, controls=controls, streams=(1, 4), buffers=(1e9,), rtts=(0.1,), trace=steady(9e9))
+        )
+        drawn = FAMILIES[family](made, everything(made.cells))
+        assert isinstance(drawn, DrawnFigure)
+        (legend,) = filter(None, (axis.get_legend() for axis in drawn.figure.axes))
+        return legend.get_title().get_text(), [each.get_text() for each in legend.get_texts()]
+
+    for family in ("poincare", "exponents"):
+        assert labels(("cubic",), family) == ("streams", ["1", "4"])
+        title, names = labels(("cubic", "htcp"), family)
+        assert title == ""
+        assert sorted(names) == [
+            f"{each}, {streams}, 1 GB" for each in ("CUBIC", "H-TCP") for streams in NUMBERS
+        ]
+
+
+def test_rates_above_those_of_the_link_are_explained() -> None:
+    def said(rate_bps: float, family: str) -> str:
+        made = Material(sweep(truth, streams=(4,), buffers=(1e9,), rtts=(0.1,), trace=steady(rate_bps)))
+        drawn = FAMILIES[family](made, everything(made.cells))
+        assert isinstance(drawn, DrawnFigure)
+        return " ".join(drawn.shows)
+
+    for family in ("poincare", "traces"):
+        assert "Rates above the link's 10 Gb/s are those of acknowledgements" in said(10.5e9, family)
+        assert "Rates above" not in said(9e9, family)
 
 
 def test_lines_are_told_apart_without_colour() -> None:
@@ -229,6 +287,22 @@ def test_the_command_prints_what_the_page_says(tmp_path: Path) -> None:
     assert [each.key for each in found.statements] == [each.key for each in STATEMENTS]
     assert found.path == "lab 10 Gb/s"
     assert not (Path.cwd() / "report.html").exists()
+
+
+def test_page_and_json_do_not_share_standard_output(tmp_path: Path) -> None:
+    fill(tmp_path)
+    done = howdah("report", "--json", "-o", "-", XDG_DATA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--json and the page would both go to standard output; give -o a file" in done.stderr
+
+
+def test_one_agrees_and_two_agree(made: tuple[Contents, dict[str, DrawnFigure]]) -> None:
+    agrees, differs = (
+        next(each for each in made[0].statements if each.verdict == verdict)
+        for verdict in ("agrees", "differs")
+    )
+    few = msgspec.structs.replace(made[0], statements=[agrees, agrees, differs])
+    assert in_words(few, None).splitlines()[1] == "of 3 statements of the papers 2 agree, 1 differs"
 
 
 def test_the_command_draws_one_figure_of_a_selection(tmp_path: Path) -> None:

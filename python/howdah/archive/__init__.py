@@ -34,8 +34,8 @@ class Archive:
     A copy writes one record and reads none, so what reads is imported only when asked to.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
-        self.root = default_root() if root is None else root
+    def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
+        self.root = default_root() if root is None else Path(root)
         self.inbox = Inbox(self.root)
 
     def save(self, record: Record) -> Path:

@@ -4,7 +4,7 @@ import os
 import sys
 
 from howdah import __version__
-from howdah.cli.table import Argument, Command, HelpWanted, Option, UsageError, nearest, read
+from howdah.cli.table import Argument, Command, HelpWanted, Option, UsageError, as_typed, nearest, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def main(words: list[str]) -> int:
         for note in notes:
             print(f"howdah: note: {note}", file=sys.stderr)
     module, _, function = command.run.rpartition(".")
-    code = getattr(_module(module), function)(**values)
+    function_of = getattr(_module(module), function)
+    code = as_typed(command, values, lambda: function_of(**values))
     return code if isinstance(code, int) else 0
 
 

@@ -1,14 +1,16 @@
 """``howdah cp`` from its arguments to its exit code."""
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterator
-from typing import Any, get_args
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.cli.cp import patience_of, ports_of
+from howdah.cli.cp import COMMANDS, patience_of, ports_of
 from howdah.cli.ended import ended
+from howdah.cli.table import as_typed, spell
 from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
@@ -51,11 +53,24 @@ def _noted(asked: Request, *, quiet: bool) -> Request:
     return asked
 
 
+def _named_as_typed(made: Callable[..., Request]) -> Callable[..., Request]:
+    """The same; what is refused is named as the line of ``howdah cp`` has it."""
+
+    @functools.wraps(made)
+    def request(**given: Any) -> Request:  # noqa: ANN401, those of the table
+        (command,) = COMMANDS
+        asked = as_typed(command, given, lambda: made(**given))
+        return asked._replace(spell=lambda name, values: spell(command, given, name, values))
+
+    return request
+
+
+@_named_as_typed
 def request(
     *,
     names: list[str],
     memory: str | None,
-    path: str | None,
+    path: PathKind | None,
     filters: list[Rule] | None,
     keep: list[str] | None,
     no_listen: bool,
@@ -79,7 +94,7 @@ def request(
         sys.argv,
         before_s=since_process_start_s(),
         memory=None if memory is None else memory_of(memory),
-        path=_kind(path or "shared"),
+        path=path or "shared",
         filters=_rules(filters or []),
         keep=keep or (),
         listen=not no_listen,
@@ -120,14 +135,6 @@ def memory_of(text: str) -> Memory:
         return Memory(for_s=parse_duration(text) / 1e9)
     except HowdahError:
         raise HowdahError(f"--memory {text} is neither a size, as 10GiB, nor a time, as 10s") from None
-
-
-def _kind(text: str) -> PathKind:
-    kinds: tuple[PathKind, ...] = get_args(PathKind)
-    for kind in kinds:
-        if text == kind:
-            return kind
-    raise HowdahError(f"--path {text} is not a kind of path; give one of {', '.join(kinds)}")
 
 
 def _fairness(text: str | None) -> float | None:

@@ -114,6 +114,7 @@ COMMANDS = (
                     "--memory SIZE|TIME",
                     "Send SIZE, or for TIME, from memory to memory, and no files. DST is HOST:",
                     rare=True,
+                    sets=["memory", "size_bytes", "for_s"],
                 ),
                 Option("--verify", "At the end, read each file from the target's disk and compare it."),
                 Option(
@@ -239,6 +240,7 @@ COMMANDS = (
                 Option(
                     "--no-listen",
                     "On a shared path, measure no competing traffic and keep to the plan.",
+                    sets=["listen"],
                     rare=True,
                 ),
             ],
@@ -248,9 +250,14 @@ COMMANDS = (
                     "The ssh command with its options, as 'ssh -p 2222 -J jump'. Default: ssh.",
                 ),
                 Option("--streams N", "The number of TCP connections.", rare=True),
-                Option("--cc NAME", "The congestion control.", rare=True),
-                Option("--buffer SIZE", "The size of each stream's socket buffers.", rare=True),
-                Option("--pace RATE", "The highest rate of each stream.", rare=True),
+                Option("--cc NAME", "The congestion control.", rare=True, sets=["congestion_control"]),
+                Option(
+                    "--buffer SIZE",
+                    "The size of each stream's socket buffers.",
+                    rare=True,
+                    sets=["buffer_bytes"],
+                ),
+                Option("--pace RATE", "The highest rate of each stream.", rare=True, sets=["pacing_bps"]),
                 Option(
                     "--limit RATE",
                     "The highest rate of all streams together, also by the hour: '100Mbit 08:00-18:00'.",
@@ -270,6 +277,7 @@ COMMANDS = (
                     "--patience TIME",
                     "How long to keep trying when the path or the far host fails. Default: 5min.",
                     rare=True,
+                    sets=["patience_s"],
                 ),
             ],
             "Output": [

@@ -190,11 +190,18 @@ _DOCTOR = Command(
     rows={
         "What is checked": [
             Argument("HOST", "A far host to check as well.", key="host", required=False),
-            Option("--rate RATE", "The rate that transfers should reach.", kind=rate, default="10Gbit"),
+            Option(
+                "--rate RATE",
+                "The rate that transfers should reach.",
+                kind=rate,
+                default="10Gbit",
+                sets=["rate_bps"],
+            ),
             Option(
                 "--rtt TIME",
                 "The round trip of the path. Default: measured to HOST, or else 100ms.",
                 kind=duration,
+                sets=["rtt_s"],
             ),
             FAR_HOWDAH,
             Option(

@@ -23,9 +23,14 @@ COMMANDS = (
                     kind=duration,
                     least="1s",
                     most="1h",
+                    sets=["for_s"],
                 ),
                 Option("--active", "Also send bursts of TCP."),
-                Option("--bursts PATTERN.toml", "Bursts of your own; see scenarios/.", kind=path),
+                Option(
+                    "--bursts PATTERN.toml",
+                    "Bursts of your own: a pattern as howdah traffic takes it.",
+                    kind=path,
+                ),
                 Option("--udp", "Probe by UDP instead of ICMP echo."),
                 FAR_HOWDAH,
             ],
@@ -54,6 +59,7 @@ and nothing to howdah there, 5 s each at 1 Mb/s. The summary says how many bytes
                     "With HOST: fit all runs into this time, as 20min.",
                     key="lasting",
                     kind=duration,
+                    sets=["for_s"],
                 ),
                 Option("--dry-run", "Print the cells and how long they take; measure nothing."),
                 Option("--beside-others", "Measure even while another howdah works on this host."),
@@ -68,7 +74,7 @@ and nothing to howdah there, 5 s each at 1 Mb/s. The summary says how many bytes
 howdah sweep dtn2                         the path to a host: some minutes
 howdah sweep dtn2 --for 20min             as much as fits in the time
 howdah sweep dtn2 --dry-run               what would be measured, and how long it takes
-howdah sweep scenarios/hpdc17-quick.toml  a plan; this one measures in labs on this machine""",
+howdah sweep plan.toml                    a plan, which may measure in labs on this machine""",
         notes="""\
 Each run goes from memory to memory. The archive keeps its record, with a trace. If a sweep is stopped, the
 same command goes on with it. A plan is TOML:
@@ -99,6 +105,7 @@ docs/sweep.md has every key.""",
                     kind=duration,
                     least="100ms",
                     most="24h",
+                    sets=["for_s"],
                 ),
                 Option("--dry-run", "Print what would be sent; send nothing."),
                 FAR_HOWDAH,
@@ -106,8 +113,8 @@ docs/sweep.md has every key.""",
             "Output": [_RECORD, QUIET],
         },
         examples="""\
-howdah traffic scenarios/traffic-bursty-udp-1-5.toml dtn2
-howdah traffic scenarios/traffic-square-tcp.toml dtn2 --for 10min
+howdah traffic pattern.toml dtn2
+howdah traffic pattern.toml dtn2 --for 10min
 howdah traffic pattern.toml dtn2 --dry-run  what it would send, and when""",
         notes="""\
 A pattern is TOML, up to 8 loads side by side:

@@ -26,7 +26,7 @@ _DONE = as_json("Print the result as JSON.")
 _RECORDS: tuple[Row, ...] = (
     Option("--kind KIND", "Only records of one kind.", choices=KINDS),
     Option("--sweep NAME", "Only runs of this sweep."),
-    Option("--newer-than AGE", "Only records newer than this, as 7d.", kind=duration),
+    Option("--newer-than AGE", "Only records newer than this, as 7d.", kind=duration, sets=["newer_than_s"]),
 )
 
 _LS = Command(
@@ -68,7 +68,12 @@ _PRUNE = Command(
     run="results_command.prune",
     rows={
         "Which records": [
-            Option("--older-than AGE", "Remove records older than this, as 90d.", kind=duration),
+            Option(
+                "--older-than AGE",
+                "Remove records older than this, as 90d.",
+                kind=duration,
+                sets=["older_than_s"],
+            ),
             Option("--keep N", "Keep the newest N records.", kind=int, least=0),
             Option("--dry-run", "Print what would be removed; remove nothing."),
         ],
@@ -183,14 +188,21 @@ _SELECT = Command(
     run="results_command.select",
     rows={
         "For which transfer": [
-            Option("--rtt TIME", "The round trip. Default: measured to --host.", kind=duration),
+            Option(
+                "--rtt TIME", "The round trip. Default: measured to --host.", kind=duration, sets=["rtt_s"]
+            ),
             Option(
                 "--host [USER@]HOST",
                 "Use the runs to this host. Without --rtt, measure the round trip to it.",
             ),
             Option("--path NAME", "Use the runs of this path: a host, or a lab's link in words."),
-            Option("--size SIZE", "The size of the transfer, if runs moved several sizes.", kind=size),
-            Option("--rate RATE", "The path's capacity, for the models.", kind=rate),
+            Option(
+                "--size SIZE",
+                "The size of the transfer, if runs moved several sizes.",
+                kind=size,
+                sets=["size_bytes"],
+            ),
+            Option("--rate RATE", "The path's capacity, for the models.", kind=rate, sets=["capacity_bps"]),
             Option("--extrapolate", "Outside the profile, use the models."),
             FAR_HOWDAH,
         ],

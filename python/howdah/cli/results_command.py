@@ -210,8 +210,12 @@ def report(*, sweep: str | None, path: str | None, output: Path | None, json: bo
     """Writes the page and prints what is in it.
 
     Without ``output`` it is ``report.html``, or with ``json`` not written. Raises HowdahError when nothing
-    counts, or the page cannot be written.
+    counts, the page cannot be written, or both would go to standard output.
     """
+    if json and str(output) == "-":
+        raise HowdahError(
+            "--json and the page would both go to standard output; give -o a file, or leave one of them out"
+        )
     from howdah.library.report import report as made  # noqa: PLC0415
     from howdah.words.report import in_words  # noqa: PLC0415
 

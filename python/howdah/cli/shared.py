@@ -51,9 +51,9 @@ _DATASET = Command(
         ],
     },
     examples="""\
-howdah shared dataset scenarios/shared-dataset-short.toml -o recordings      in labs on this machine
-howdah shared dataset scenarios/shared-dataset.toml -o recordings --dry-run  what, and how long it takes
-howdah shared train recordings/nothing -o model.npz                          without our own streams""",
+howdah shared dataset plan.toml -o recordings            in labs on this machine
+howdah shared dataset plan.toml -o recordings --dry-run  what, and how long it takes
+howdah shared train recordings/nothing -o model.npz      without our own streams""",
     notes="If it is stopped, the same command goes on with it. A plan is TOML; docs/shared.md has every key.",
 )
 

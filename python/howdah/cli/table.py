@@ -13,7 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 
 class UsageError(Exception):
@@ -88,6 +90,7 @@ class Row:
         most: int | str | None = None,
         environment: str | None = None,
         rare: bool = False,
+        sets: "Sequence[str]" = (),
     ) -> None:
         self.metavar = metavar
         """What stands for the value in help; null for an option that takes none."""
@@ -112,6 +115,8 @@ class Row:
         """The variable that holds the value of one that is not given."""
         self.rare = rare
         """Whether few need it: then ``--help`` leaves it to ``--help-all``."""
+        self.sets = sets or (key,)
+        """What the library calls it: the arguments of which its messages speak."""
 
     def value(self, text: str) -> "Any":  # noqa: ANN401, whatever its kind makes
         """Raises UsageError."""
@@ -267,6 +272,36 @@ def read(command: Command, words: "Sequence[str]", environment: "Mapping[str, st
         if option.key not in found and option not in {HELP, HELP_ALL}:
             found[option.key] = _left_out(option, environment)
     return found
+
+
+def as_typed(command: Command, values: "Mapping[str, Any]", run: "Callable[[], T]") -> "T":
+    """What ``run`` returns. What the library refuses of the values of a line is named as the line has it."""
+    try:
+        return run()
+    except Exception as error:
+        spelt = getattr(error, "spelt", None)
+        if spelt is None:
+            raise
+        from howdah import HowdahError  # noqa: PLC0415
+        from howdah.wrong import WrongLine  # noqa: PLC0415
+
+        text = spelt(lambda name, given: spell(command, values, name, given))
+        # Scripts know 1 of a copy that was refused.
+        raise (HowdahError if command.spelt else WrongLine)(text) from None
+
+
+def spell(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapping[str, object]") -> str:
+    """An argument of the library as the option or the operand that sets it, with what was typed."""
+    for rows in command.rows.values():
+        for row in rows:
+            if name in row.sets:
+                called = row.flags[-1] if isinstance(row, Option) else str(row.metavar)
+                if name not in given or row.metavar is None:
+                    return called
+                typed = values.get(row.key)
+                value = typed if isinstance(typed, str) else given[name]
+                return f"{called} {value:g}" if isinstance(value, float) else f"{called} {value}"
+    return name
 
 
 def _known(flag: str, options: "Mapping[str, Option]") -> Option:

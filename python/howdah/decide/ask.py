@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
+from howdah.arguments import BadArgument, check_above_0
 from howdah.decide.dedicated import known_as, obstacle
 from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import PathRuns, TransferTraits, profile, runs_for_path, runs_named
@@ -15,7 +15,6 @@ from howdah.profiles.selection.select import select
 from howdah.remote.far import greet
 from howdah.values.path import Path
 from howdah.values.record import HostLimits, lab_link
-from howdah.wrong import WrongLine
 
 
 class Question(NamedTuple):
@@ -39,14 +38,9 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     Raises HowdahError for a round trip that no profile covers, without ``extrapolate``, and a quantity of 0.
     """
     if question.rtt_s is None and question.host is None:
-        raise WrongLine("the round trip is missing; give --rtt 93ms, or --host HOST to measure it")
-    for option, value in (
-        ("--rtt", question.rtt_s),
-        ("--rate", question.capacity_bps),
-        ("--size", question.size_bytes),
-    ):
-        if value is not None and value <= 0:
-            raise WrongLine(f"{option} is 0; give more, or leave it out")
+        raise BadArgument("the round trip is missing; give {rtt_s}, or {host} to measure it")
+    for name in ("rtt_s", "capacity_bps", "size_bytes"):
+        check_above_0(name, getattr(question, name), mend="give more, or leave it out")
     here = HostLimits.here()
     ends = Path(sender=here, receiver=here, rtt_s=question.rtt_s, programs_loadable=here.privileged)
     if question.host is not None:
@@ -59,7 +53,7 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
             link=lab_link(),
         )
     if ends.rtt_s is None:
-        raise HowdahError(f"the round trip to {question.host} could not be measured; give it with --rtt")
+        raise BadArgument("the round trip to {host} could not be measured; give {rtt_s}", host=question.host)
     own, capacity_bps = known_as(ends)
     found = _source((archive or Archive()).runs(), question, own, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))

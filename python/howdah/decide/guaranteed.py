@@ -6,8 +6,8 @@ divide the share between them, and a loss takes nothing away.
 
 import math
 
-from howdah import HowdahError
 from howdah._native import format_bytes, format_rate
+from howdah.arguments import BadArgument
 from howdah.text import count
 from howdah.values import sizes
 from howdah.values.path import ASSUMED_RTT_S, Path, Share, round_trip_in_words
@@ -25,7 +25,7 @@ follows it waits; and as much again, so that the rate stands when the round trip
 def decide(path: Path) -> Plan:
     """The plan for all that the share can become. Raises HowdahError without a share."""
     if path.share is None:
-        raise HowdahError("--path guaranteed needs a class of the policy; give it, as --class images")
+        raise BadArgument("{path} guaranteed needs a class of the policy; give it, as {traffic_class} images")
     rtt_s = path.rtt_s or ASSUMED_RTT_S
     streams = sizes.streams_of(STREAMS, path.bytes_total)
     window = sizes.windows(path)

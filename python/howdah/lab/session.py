@@ -17,7 +17,7 @@ from howdah.lab.messages import LabReady, LabSetup
 from howdah.lab.processes import Identity, children
 from howdah.lab.topology import ADDRESSES, PAIR, Topology
 from howdah.parent_death import DIES_WITH_PARENT
-from howdah.values.link import LinkSpec, LinkStats
+from howdah.values.link import LinkSpec, LinkStats, checked
 
 Argument = str | os.PathLike[str]
 _START_S = 1.0
@@ -74,8 +74,8 @@ class Lab:
 
     ``link`` has the rate, the delay and what else befalls packets in each direction (``lab.symmetric`` makes
     one whose directions are alike); ``topology`` the hosts, by default ``near`` and ``far``. With ``sshd`` an
-    OpenSSH server is on each far host, and ssh of the near ones reaches it. Entering raises HowdahError when
-    the lab cannot be made, leaving when it ended earlier.
+    OpenSSH server is on each far host, and ssh of the near ones reaches it. A link that cannot be
+    raises HowdahError. Entering raises it when the lab cannot be made, leaving when it ended earlier.
     """
 
     near_address = ADDRESSES["near"]
@@ -90,7 +90,7 @@ class Lab:
         sshd: bool = False,
         congestion_control: str = CONGESTION_CONTROL,
     ) -> None:
-        self.link = link
+        self.link = checked(link)
         self.topology = topology
         self.addresses = {host.name: host.address for host in topology.hosts}
         """The IPv4 address of each host, by name."""

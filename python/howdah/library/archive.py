@@ -5,20 +5,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from howdah import HowdahError
 from howdah.archive import Archive, Unreadable, exchange, upkeep
 from howdah.archive.exchange import Exported, Received
 from howdah.archive.paths import remembered
 from howdah.archive.store import Selection
 from howdah.archive.upkeep import Collected, Pruned
+from howdah.arguments import INTEGER_MOST, BadArgument, check_one_of, check_within, typed
 from howdah.library.ended import Name
 from howdah.values.memory import PathMemory
 from howdah.values.record import Record, id_time
-from howdah.wrong import WrongLine
 
 __all__ = ["Received", "collect", "export", "import_", "merge", "paths", "prune", "records"]
 
+_LONGEST_S = 100 * 365.25 * 86_400
 
+
+@typed
 def records(
     *,
     kind: str | None = None,
@@ -45,6 +47,7 @@ def paths(archive: Archive | None = None) -> list[PathMemory]:
     return remembered((archive or Archive()).inbox)
 
 
+@typed
 def prune(
     *,
     older_than_s: float | None = None,
@@ -57,7 +60,11 @@ def prune(
     Raises HowdahError where neither is given, and when a file cannot be removed.
     """
     if older_than_s is None and keep is None:
-        raise WrongLine("choose the records to remove; give --older-than 90d, --keep 1000, or both")
+        raise BadArgument("choose the records to remove; give {older_than_s}, {keep}, or both")
+    check_within(
+        "older_than_s", older_than_s, 0, _LONGEST_S, words="0 to 100 years", mend="give for example 90 days"
+    )
+    check_within("keep", keep, 0, INTEGER_MOST, mend="give how many records stay")
     inbox = (archive or Archive()).inbox
     return upkeep.prune(inbox, older_than_s=older_than_s or 0.0, keep=keep or 0, dry_run=dry_run)
 
@@ -94,8 +101,9 @@ def merge(folder: Name, archive: Archive | None = None) -> Received:
 
 
 def _selection(kind: str | None, sweep: str | None, newer_than_s: float | None) -> Selection:
-    kinds = get_args(get_type_hints(Record)["kind"])
-    if kind is not None and kind not in kinds:
-        raise HowdahError(f"--kind {kind} is not a kind of record; give one of {', '.join(kinds)}")
+    check_one_of("kind", kind, get_args(get_type_hints(Record)["kind"]), "a kind of record")
+    check_within(
+        "newer_than_s", newer_than_s, 0, _LONGEST_S, words="0 to 100 years", mend="leave it out for all"
+    )
     since = None if newer_than_s is None else id_time(datetime.now(UTC) - timedelta(seconds=newer_than_s))
     return Selection(kind=kind, sweep=sweep, since=since)

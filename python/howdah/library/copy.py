@@ -2,13 +2,14 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
+from howdah.arguments import INTEGER_MOST, BadArgument, check_one_of, check_within, typed
 from howdah.library.ended import Name, log, record_of
 from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
@@ -54,6 +55,9 @@ __all__ = [
 
 PATIENCE_MOST_S = 86_400.0
 """A day."""
+MEMORY_MOST_S = 31_536_000.0
+"""A year."""
+PACING_BPS_MOST = 10**15
 _ON_THEIR_OWN = {"src", "dst", "listen", "pilot", "on_progress", "bring", "archive"}
 """The arguments of ``copy`` that ``copy_request`` does not take as they are."""
 
@@ -66,6 +70,7 @@ class Memory(NamedTuple):
     """Seconds from the first byte on."""
 
 
+@typed
 def copy(
     src: Name | Sequence[Name] | Memory,
     dst: Name,
@@ -169,7 +174,7 @@ def copy(
         archive: where the record is kept; by default the user's.
 
     Raises:
-        HowdahError: one line that says what was wrong, where, and what to do; the options it names are those
+        HowdahError: one line that says what was wrong, where, and what to do; it may name options
             of ``howdah cp``. ``error.record`` is the record of a copy that failed on its way or left
             something out, and None where the request itself cannot be. Complete files stay where they are.
         KeyboardInterrupt: as anywhere; the copy has been stopped at both ends, and its record is kept.
@@ -197,6 +202,7 @@ def copy(
     return carry_out(request._replace(pilot=pilot), _Progress(on_progress), archive)
 
 
+@typed
 def plan_for(
     src: Name | Sequence[Name],
     dst: Name | None = None,
@@ -219,6 +225,8 @@ def plan_for(
     >>> record = howdah.copy("run42/", "dtn2:archive/", plan=plan)
     >>> assert record.plan == plan
     """
+    check_one_of("path", path, get_args(PathKind), "a kind of path")
+    _check_size(size_bytes)
     if dst is None:
         (host,) = map(_word, _several(src))
         place = parse(f"{host}:")
@@ -290,43 +298,53 @@ def copy_request(
 
     Raises HowdahError for what cannot be.
     """
-    if memory is not None and (memory.size_bytes is None) == (memory.for_s is None):
-        raise HowdahError("give Memory a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
+    if memory is not None:
+        _check_memory(memory)
     again = verify or manifest is not None
     if again and (memory is not None or dry_run):
-        what = "--memory moves no files" if memory is not None else "--dry-run copies nothing"
-        raise HowdahError(f"{what}, so there is nothing for {'--verify' if verify else '--manifest'}")
+        what = "{memory} moves no files" if memory is not None else "{dry_run} copies nothing"
+        raise BadArgument(f"{what}, so there is nothing for {'{verify}' if verify else '{manifest}'}")
     if (filters or files_from is not None) and memory is not None:
-        raise HowdahError(
-            "--memory moves no files, so filters and lists of names mean nothing; leave them out"
+        raise BadArgument(
+            "{memory} moves no files, so filters and lists of names mean nothing; leave them out"
         )
     if keep and memory is not None:
-        raise HowdahError("--memory moves no files, so there is nothing to keep; leave out -a and its like")
+        raise BadArgument("{memory} moves no files, so there is nothing to keep; leave that out")
+    check_one_of("path", path, get_args(PathKind), "a kind of path")
     way = route(list(names), memory=memory is not None)
     if way.origin is not None and path != "shared":
-        raise HowdahError(
-            f"--path {path} is for copies from or to this host, and this copy is between two far hosts; "
-            "leave it out"
+        raise BadArgument(
+            "{path} is for copies from or to this host, and this copy is between two far hosts; leave it out",
+            path=path,
         )
     removes = made_delete(delete or delete_excluded, delete_excluded, max_delete)
     if removes is not None:
         check_delete(way, memory is not None, files_from is not None)
     if files_from is not None:
         if len(way.sources) != 1:
-            raise HowdahError("--files-from takes one source: the folder that its names are relative to")
+            raise BadArgument("{files_from} takes one source: the folder that its names are relative to")
         # The names are those of what is in the folder, whether it is written with a slash or without.
         way = way._replace(sources=[way.sources[0] + b"/."])
-    if not 0.0 <= patience_s <= PATIENCE_MOST_S:
-        most = format_duration(PATIENCE_MOST_S)
-        raise HowdahError(
-            f"--patience {patience_s:g}s is not from 0 to {most}; give for example --patience 5min"
-        )
+    check_within(
+        "patience_s",
+        patience_s,
+        0.0,
+        PATIENCE_MOST_S,
+        words="0 to 24 h",
+        mend=f"leave it out for {format_duration(PATIENCE_S)}",
+    )
     if ports is not None and not 0 < ports[0] <= ports[1] <= PORT_MAX:
-        raise HowdahError(
-            f"--ports {ports[0]}-{ports[1]} is not a range; give for example --ports 50000-50999"
+        raise BadArgument(
+            f"{{ports}} is no range of ports, which are 1 to {PORT_MAX}; leave it out for any port",
+            ports=ports,
         )
-    against = {"--no-listen": None if listen else True, "--cc": congestion_control, "--plan": plan}
-    aims = _fairness(fairness, path, against)
+    aims = _fairness(
+        fairness,
+        path=None if path == "shared" else path,
+        listen=None if listen else False,
+        congestion_control=congestion_control,
+        plan=plan,
+    )
     asked = Request(
         command=printable_command(command),
         route=way,
@@ -429,17 +447,30 @@ def _word(name: Name) -> str:
     return f"./{text}" if ":" in text.partition("/")[0] else text
 
 
-def _fairness(fairness: float | None, path: PathKind, against: Mapping[str, object]) -> float | None:
-    """The knob; None: the copy does not listen. Raises HowdahError where it would change nothing."""
-    options = [option for option, given in against.items() if given is not None]
-    if path != "shared":
-        options.insert(0, f"--path {path}")
+def _check_memory(memory: Memory) -> None:
+    """Raises HowdahError unless it is a size or a time."""
+    if (memory.size_bytes is None) == (memory.for_s is None):
+        raise HowdahError("give Memory a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
+    _check_size(memory.size_bytes)
+    check_within("for_s", memory.for_s, 0, MEMORY_MOST_S, words="0 to a year", mend="give for example 10 s")
+
+
+def _check_size(size_bytes: int | None) -> None:
+    """Raises HowdahError for what no number of bytes can be."""
+    check_within("size_bytes", size_bytes, 0, INTEGER_MOST, mend="give for example 10**10")
+
+
+def _fairness(fairness: float | None, **against: object) -> float | None:
+    """The knob; None: the copy does not listen. Raises BadArgument where it would change nothing."""
+    given = {name: value for name, value in against.items() if value is not None}
     if fairness is None:
-        return None if options else FAIRNESS
-    if options:
-        raise HowdahError(f"--fairness {fairness:g} changes nothing with {options[0]}; leave one of them out")
-    if not 0.0 <= fairness <= 1.0:
-        raise HowdahError(f"--fairness {fairness:g} is not from 0 to 1; give for example --fairness 0.5")
+        return None if given else FAIRNESS
+    for name, value in given.items():
+        raise BadArgument(
+            f"{{fairness}} changes nothing with {{{name}}}; leave one of them out",
+            **{"fairness": fairness, name: value},
+        )
+    check_within("fairness", fairness, 0, 1, mend=f"leave it out for {FAIRNESS:g}")
     return fairness
 
 
@@ -452,28 +483,30 @@ def _given(
     """
     given = []
     if streams is not None:
-        if not 1 <= streams <= STREAMS_MAX:
-            raise HowdahError(
-                f"--streams {streams} is not from 1 to {STREAMS_MAX}; leave it out to take the plan's"
-            )
+        check_within("streams", streams, 1, STREAMS_MAX, mend="leave it out to take the plan's")
         given.append(Given("streams", streams, "--streams", f"Streams: {streams}"))
     if control is not None:
         given.append(Given("congestion_control", control, "--cc", f"Congestion control {control}"))
     if buffer_bytes is not None:
-        if not BUFFER_BYTES_MIN <= buffer_bytes <= BUFFER_BYTES_MAX:
-            least, most = format_bytes(BUFFER_BYTES_MIN), format_bytes(BUFFER_BYTES_MAX)
-            raise HowdahError(
-                f"--buffer {format_bytes(buffer_bytes)}: kernels take {least} to {most}; "
-                "leave --buffer out for autotuning"
-            )
+        check_within(
+            "buffer_bytes",
+            buffer_bytes,
+            BUFFER_BYTES_MIN,
+            BUFFER_BYTES_MAX,
+            words=f"{format_bytes(BUFFER_BYTES_MIN)} to {format_bytes(BUFFER_BYTES_MAX)}",
+            mend="leave it out for autotuning",
+        )
         words = f"Buffers of {format_bytes(buffer_bytes)}"
         given.append(Given("buffer_bytes", buffer_bytes, "--buffer", words))
     if pacing_bps is not None:
-        if pacing_bps < PACING_BPS_MIN:
-            least = format_rate(PACING_BPS_MIN)
-            raise HowdahError(
-                f"--pace {format_rate(pacing_bps)} is below {least}; give for example --pace 100Mbit"
-            )
+        check_within(
+            "pacing_bps",
+            pacing_bps,
+            PACING_BPS_MIN,
+            PACING_BPS_MOST,
+            words=f"{format_rate(PACING_BPS_MIN)} to 1 Pb/s",
+            mend="leave it out for no bound",
+        )
         words = f"At most {format_rate(pacing_bps)} a stream"
         given.append(Given("pacing_bps", pacing_bps, "--pace", words))
     return given

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from howdah import HowdahError
+from howdah.arguments import BadArgument, typed
 from howdah.dataset import recorder
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.planfile import load
@@ -42,6 +43,7 @@ class DatasetDone(msgspec.Struct, frozen=True, kw_only=True):
     runs_left: int
 
 
+@typed
 def record_dataset(plan: Name, folder: Name, *, cores: float | None = None) -> DatasetDone:
     """Records what a folder lacks of a data set, in labs on this machine, as ``howdah shared dataset`` does.
 
@@ -59,7 +61,7 @@ def dataset_request(plan: Name, folder: Name, *, cores: float | None = None) -> 
         raise HowdahError(f"{where} is not a folder; give a folder, or a new name")
     here = float(len(os.sched_getaffinity(0)))
     if cores is not None and not 0 < cores <= here:
-        raise HowdahError(f"--cores {cores:g} is not a number above 0 and up to the {here:g} of this machine")
+        raise BadArgument(f"{{cores}} is not above 0 and up to the {here:g} of this machine", cores=cores)
     return DatasetRequest(wanted, where, cores or here, recorder.left(wanted, where))
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from howdah import HowdahError
+from howdah.arguments import check_above_0, typed
 from howdah.doctor.facts import gather
 from howdah.doctor.judge import Aim, judge, judge_limits
 from howdah.doctor.port import judge_port
@@ -10,6 +10,7 @@ from howdah.doctor.report import DoctorReport, HostReport
 from howdah.values.path import ASSUMED_RTT_S
 
 
+@typed
 def examine(
     host: str | None = None,
     *,
@@ -34,8 +35,8 @@ def examine(
     >>> gaps = [finding.what for finding in report.hosts[0].findings if finding.state == "gap"]
     >>> assert report.ready == (not gaps)
     """
-    if rate_bps <= 0 or (rtt_s is not None and rtt_s <= 0):
-        raise HowdahError("the rate and the round trip must be above 0; give for example 10Gbit and 100ms")
+    check_above_0("rate_bps", rate_bps, mend="give more, or leave it out")
+    check_above_0("rtt_s", rtt_s, mend="give more, or leave it out")
     far = tried = None
     if host is not None:
         # Loaded only here: ssh is not needed to look at this host.

@@ -13,6 +13,7 @@ from howdah.lab.labfile import LabOptions
 from howdah.lab.messages import LabReady, LabSetup
 from howdah.lab.registry import LabEntry, Registry
 from howdah.lab.session import Process
+from howdah.library.ended import Name
 from howdah.text import some
 from howdah.values.link import LinkStats
 from howdah.values.record import HostLimits
@@ -24,7 +25,7 @@ __all__ += ["run", "start", "stats", "up"]
 
 def lab_setup(
     options: LabOptions,
-    file: Path | None = None,
+    file: Name | None = None,
     *,
     sshd: bool = False,
     congestion_control: str | None = None,
@@ -37,7 +38,7 @@ def lab_setup(
     None: CUBIC. ``command`` is what ``run`` runs, on ``host``; None: the first of the near side. Raises
     HowdahError naming the file, the key or the option, and for a control that this kernel does not have.
     """
-    link, topology = labfile.build(options, file)
+    link, topology = labfile.build(options, None if file is None else Path(file))
     if host is not None and host not in (known := [each.name for each in topology.hosts]):
         raise WrongLine(f"--host: no host is called {host}; this lab has {some(known)}")
     control = _control(congestion_control)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from howdah import interrupt
 from howdah.archive import Archive
+from howdah.arguments import typed
 from howdah.library.ended import Name, log, record_of
 from howdah.measure.probe import ProbeDisplay, ProbeRequest, run
 from howdah.probing.prober import ProbeUpdate
@@ -13,6 +14,7 @@ from howdah.values.record import Record
 __all__ = ["ProbeDisplay", "ProbeRequest", "carry_out", "probe"]
 
 
+@typed
 def probe(
     host: str,
     *,

@@ -4,6 +4,9 @@ What takes time to load is loaded by the call that needs it: the help of the com
 the classifiers.
 """
 
+import os
+from pathlib import Path
+
 from howdah import HowdahError
 from howdah.recognition.classifiers import CLASSIFIERS
 from howdah.recognition.classifiers import classifier as named
@@ -11,9 +14,9 @@ from howdah.recognition.classifiers import classifier as named
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from howdah.archive import Archive
+    from howdah.library.ended import Name
     from howdah.recognition.model import Model
     from howdah.recognition.recognise import Recognised
     from howdah.recognition.recording import Recording
@@ -23,7 +26,7 @@ __all__ = ["CLASSIFIERS", "compare", "keep", "recognise", "train"]
 
 
 def keep(
-    record: str, file: "Path", *, others: str | None = None, archive: "Archive | None" = None
+    record: str, file: "Name", *, others: str | None = None, archive: "Archive | None" = None
 ) -> "Recording":
     """Writes the series of a probing in the archive as a recording, and returns that.
 
@@ -36,7 +39,7 @@ def keep(
     Raises:
         HowdahError: for another name, another kind of record, and a file that cannot be written.
     """
-    _check_npz(file, "a recording")
+    file = _npz(file, "a recording")
     from howdah.archive import Archive  # noqa: PLC0415
     from howdah.recognition.files import write_recording  # noqa: PLC0415
     from howdah.recognition.recording import background, recording_of  # noqa: PLC0415
@@ -48,8 +51,8 @@ def keep(
 
 
 def train(
-    recordings: "Sequence[Path]",
-    model: "Path",
+    recordings: "Name | Sequence[Name]",
+    model: "Name",
     *,
     classifier: str = "trees",
     window_s: float = 10.0,
@@ -69,7 +72,7 @@ def train(
     Raises:
         HowdahError: where the recordings are not enough, and for files that cannot be read or written.
     """
-    _check_npz(model, "a model")
+    model = _npz(model, "a model")
     kind = named(classifier)
     if not model.absolute().parent.is_dir():
         raise HowdahError(f"there is no folder {model.parent}; make it first")
@@ -91,7 +94,7 @@ def train(
 
 
 def compare(
-    recordings: "Sequence[Path]",
+    recordings: "Name | Sequence[Name]",
     *,
     classifiers: "Sequence[str] | None" = None,
     window_s: float = 10.0,
@@ -109,7 +112,7 @@ def compare(
     return comparison([each for each, _ in _readable(recordings)], kinds, window_s, step_s, on_step)
 
 
-def recognise(recordings: "Sequence[Path]", *, model: "Path | None" = None) -> "list[Recognised]":
+def recognise(recordings: "Name | Sequence[Name]", *, model: "Name | None" = None) -> "list[Recognised]":
     """Who is there in recordings, window by window.
 
     ``model`` is the file of one; None: the one for what of ours was on the path, the user's own or one that
@@ -118,9 +121,9 @@ def recognise(recordings: "Sequence[Path]", *, model: "Path | None" = None) -> "
     from howdah.recognition.files import load_model, read_recording, recording_files  # noqa: PLC0415
     from howdah.recognition.recognise import Recognised  # noqa: PLC0415
 
-    given = load_model(model) if model else None
+    given = load_model(Path(model)) if model else None
     found = []
-    for file in recording_files(list(recordings)):
+    for file in recording_files(_paths(recordings)):
         heard, _ = read_recording(file)
         judge, digest = given or _default(heard, file)
         found.append(
@@ -147,12 +150,18 @@ def _default(heard: "Recording", file: "Path") -> "tuple[Model, str]":
     return kept.model, kept.digest
 
 
-def _readable(places: "Sequence[Path]") -> "list[tuple[Recording, str]]":
+def _paths(given: "Name | Sequence[Name]") -> "list[Path]":
+    return [Path(given)] if isinstance(given, str | os.PathLike) else [Path(each) for each in given]
+
+
+def _readable(places: "Name | Sequence[Name]") -> "list[tuple[Recording, str]]":
     from howdah.recognition.files import read_recording, recording_files  # noqa: PLC0415
 
-    return [read_recording(file) for file in recording_files(list(places))]
+    return [read_recording(file) for file in recording_files(_paths(places))]
 
 
-def _check_npz(file: "Path", what: str) -> None:
+def _npz(name: "Name", what: str) -> "Path":
+    file = Path(name)
     if file.suffix != ".npz":
         raise HowdahError(f"{what} must end in .npz; give -o {file.with_suffix('.npz')}")
+    return file

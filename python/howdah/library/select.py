@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING
 
 from howdah import interrupt
 from howdah.archive import Archive
+from howdah.arguments import typed
 
 if TYPE_CHECKING:
     from howdah.profiles.selection.answer import SelectionReport
 
 
+@typed
 def select(
     rtt_s: float | None = None,
     host: str | None = None,

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from howdah.archive import Archive
+from howdah.arguments import BadArgument, check_above_0, typed
 from howdah.interrupt import Interrupted
 from howdah.library.ended import Name
 from howdah.measure import default, schedule
@@ -15,7 +16,6 @@ from howdah.measure.runs import RunMeasured
 from howdah.measure.schedule import total_s
 from howdah.measure.sweep import SweepDisplay, Todo
 from howdah.values.record import printable_command
-from howdah.wrong import WrongLine
 
 __all__ = [
     "SweepDisplay",
@@ -40,6 +40,7 @@ class SweepDone(msgspec.Struct, frozen=True, kw_only=True):
     runs_left: int
 
 
+@typed
 def sweep(
     what: Name | SweepPlan,
     *,
@@ -73,9 +74,12 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
 
     Raises HowdahError for a plan that cannot be, a host that does not answer, and too short a time.
     """
+    check_above_0("for_s", for_s, mend="give more, or leave it out")
     if str(what).endswith(".toml"):
         if for_s is not None:
-            raise WrongLine("--for is only for a host; in a plan, set repeats, and time or size")
+            raise BadArgument(
+                "{for_s} is only for a host; in a plan, set repeats, and time or size", for_s=for_s
+            )
         plan = load_plan(Path(what))
         return msgspec.structs.replace(plan, far_howdah=far_howdah or plan.far_howdah)
     return default.plan(str(what), far_howdah, for_s)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from howdah import HowdahError
 from howdah.archive import Archive
+from howdah.arguments import check_above_0, typed
 from howdah.library.ended import Name, record_of
 from howdah.traffic.account import LoadSample
 from howdah.traffic.pattern import load_pattern
@@ -14,6 +15,7 @@ from howdah.values.record import Record, printable_command
 __all__ = ["TrafficDisplay", "TrafficRequest", "carry_out", "send_traffic", "traffic_request"]
 
 
+@typed
 def send_traffic(
     pattern: Name,
     host: str,
@@ -51,6 +53,7 @@ def traffic_request(
     far_howdah: str | None = None,
 ) -> TrafficRequest:
     """What ``send_traffic`` is asked for, checked; ``command`` is for the record. Raises HowdahError."""
+    check_above_0("for_s", for_s, mend="give more, or leave it out")
     loads, name = load_pattern(Path(pattern), for_s), host.removesuffix(":")
     if not name or name.startswith("-"):
         raise HowdahError(f"{host!r} is not a host; write: howdah traffic PATTERN.toml HOST")

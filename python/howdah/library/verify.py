@@ -4,13 +4,15 @@ import os
 from collections.abc import Callable
 
 from howdah.archive import Archive
+from howdah.arguments import check_one_of, typed
 from howdah.library.ended import Name, log
 from howdah.remote.endpoints import Endpoint, parse
-from howdah.values.verification import Algorithm, Counts, Finding, Verification
+from howdah.values.verification import ALGORITHMS, Algorithm, Counts, Finding, Verification
 from howdah.verification.check import Listener, check
 from howdah.verification.lists import Listed, find
 
 
+@typed
 def verify(
     manifest: Name,
     path: Name,
@@ -49,6 +51,7 @@ def verify(
 
 def listed_in(manifest: Name, algorithm: Algorithm | None = None, archive: Archive | None = None) -> Listed:
     """The list that ``verify`` is given, read. Raises HowdahError where it is none."""
+    check_one_of("algorithm", algorithm, ALGORITHMS, "an algorithm")
     return find(os.fspath(manifest), algorithm, archive or Archive())
 
 

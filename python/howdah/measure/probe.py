@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
+from howdah.arguments import check_within
 from howdah.probing.far_end import FarResponder, Greeting, Target, endpoint, resolved
 from howdah.probing.prober import ProbeUpdate, Probing, ProbingResult, Rhythm, probe
 from howdah.remote import ssh
@@ -79,8 +80,7 @@ class _Answered(NamedTuple):
 
 def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> ProbeResult:
     """Probes and keeps the record. Raises HowdahError when nothing answers."""
-    if request.for_s is not None and not 1.0 <= request.for_s <= _LONGEST_S:
-        raise HowdahError(f"--for {request.for_s:g}s is not between 1s and 1h")
+    check_within("for_s", request.for_s, 1.0, _LONGEST_S, words="1 s to 1 h", mend="leave it out for 10 s")
     # Loaded when the request is known to be right, and before the first probe: numpy takes a while.
     # A C extension whose loading is broken off crashes when Python ends.
     with interrupt.Held():

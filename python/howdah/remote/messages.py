@@ -4,10 +4,11 @@ Paths are raw bytes, base64 in JSON. Missing is null. What is kept of a run (Out
 HostLimits) is part of the record and defined there.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from howdah.arguments import INTEGER_MOST
 from howdah.values.outcome import Change, Spent
 from howdah.values.record import HostLimits
 
@@ -205,9 +206,9 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
 
     congestion_control: str | None = None
     """The control as Linux names it at the sender; null keeps the one there is."""
-    streams: int
+    streams: Annotated[int, msgspec.Meta(ge=0, le=2**16 - 1)]
     """How many of those the plan opened carry payload."""
-    pacing_bps: int | None = None
+    pacing_bps: Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MOST)] | None = None
     """The most that each stream sends, bits per second; null: without a bound."""
     why: str
     """The reason for the record: words of a ``values.reason.Reason``, or a caller's own."""

@@ -92,7 +92,7 @@ def contents(material: Material, record: Record) -> tuple[Contents, dict[str, Dr
     figures = [
         FigureEntry(
             number=each.number,
-            title=each.title,
+            title=each.titled(material.cells),
             paper=each.paper,
             ours=drawn[each.number].shows if each.number in drawn else [],
             lacking=found.needs if isinstance(found := built[each.number], FigureNeeds) else None,

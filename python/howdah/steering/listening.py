@@ -40,7 +40,7 @@ class Listening:
         """``source`` is one that is open already, if there is, and ``before`` what it has given so far."""
         self._request = request
         self._source = source
-        self._by: By | None = source and source.by
+        self._by: By | None = None if source is None else source.by
         self._not_by_icmp: str | None = None
         self._rate = _SlowRate(request.rtt_s or TUNED.assumed_rtt_s)
         self._before: list[RttSample] = list(before)

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError
+from howdah.arguments import BadArgument
 from howdah.traffic.account import LoadAccount
 from howdah.traffic.loads import Loads
 from howdah.traffic.pattern import Load, Pattern, Tcp, Wave, load_pattern
 from howdah.values import probe as probed
-from howdah.wrong import WrongLine
 
 
 class Bursts:
@@ -98,7 +98,9 @@ def profile(file: Path | None, for_s: float | None) -> Pattern:
     """The bursts of a probing that lasts ``for_s``; of a file, else the paper's. Raises HowdahError."""
     lasting_s = None if for_s is None else for_s - QUIET_S
     if lasting_s is not None and lasting_s <= 0:
-        raise WrongLine(f"--for {for_s:g}s leaves no time for bursts, which begin after {QUIET_S:g} s")
+        raise BadArgument(
+            f"{{for_s}} leaves no time for bursts, which begin after {QUIET_S:g} s", for_s=for_s
+        )
     if file is None:
         return msgspec.structs.replace(PROFILE, duration_s=lasting_s or PROFILE.duration_s)
     pattern = load_pattern(file, lasting_s, "see: howdah probe --help")

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from howdah import HowdahError
+from howdah.arguments import BadArgument
 from howdah.cc import programs
 from howdah.cc.choose import ResolvedControl, choose
 from howdah.values.plan import Evidence, Later, Plan
@@ -32,7 +33,10 @@ def given(plan: Plan, name: str, sender: Sender, *, dry_run: bool) -> Plan:
 
     Raises HowdahError where the sender cannot use it; so do the two below.
     """
-    control, evidence = _ready(f"--cc {name}", name, sender, dry_run=dry_run)
+    try:
+        control, evidence = _ready("{congestion_control}", name, sender, dry_run=dry_run)
+    except HowdahError as error:
+        raise BadArgument(str(error), congestion_control=name) from None
     words = f"Congestion control {control} ({evidence.source})"
     return _with(plan.given("congestion_control", control, "--cc", words), evidence)
 

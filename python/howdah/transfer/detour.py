@@ -5,7 +5,7 @@ from howdah.remote.messages import FarHello, Progress, Steering
 from howdah.remote.standby import FarSession
 from howdah.remote.tunnel import OWN, Tunnel
 from howdah.transfer.display import Display
-from howdah.transfer.pilot import Pilot
+from howdah.transfer.pilot import Pilot, asked
 from howdah.transfer.request import Request
 from howdah.values.plan import Plan
 
@@ -60,7 +60,7 @@ class Detour:
                 f"({now.by_far_end})\n"
             )
         if now.through_ssh is None:
-            wanted = pilot(now)
+            wanted = asked(pilot, now)
             self._steered = self._steered or wanted is not None
             return wanted
         if self._why is None:

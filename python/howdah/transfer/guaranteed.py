@@ -7,6 +7,7 @@ from typing import Self
 import msgspec
 
 from howdah import HowdahError
+from howdah.arguments import BadArgument
 from howdah.control.http.client import Client
 from howdah.control.share import enforcement
 from howdah.control.share.flow import own_flow
@@ -40,8 +41,9 @@ class KindOfPath(Service):
         """
         request = self.request
         if any(choice.key == "congestion_control" for choice in request.given):
-            raise HowdahError(
-                "--cc: on a guaranteed path, this host's agent sets the congestion control; leave --cc out"
+            raise BadArgument(
+                "{congestion_control}: on a guaranteed path, this host's agent sets the congestion control; "
+                "leave it out"
             )
         asking = share_of(request.traffic_class, request.route, look_only=request.dry_run)
         self._share = self._ends.enter_context(asking)
@@ -85,7 +87,7 @@ def share_of(name: str | None, route: Route, *, look_only: bool) -> ShareRequest
     data goes to is not known.
     """
     if name is None:
-        raise HowdahError("--path guaranteed needs a class of the policy; give it, as --class images")
+        raise BadArgument("{path} guaranteed needs a class of the policy; give it, as {traffic_class} images")
     if route.direction == "pull":
         raise HowdahError(
             "--path guaranteed: the sending host has the share; run the copy there: "

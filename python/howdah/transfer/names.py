@@ -49,7 +49,7 @@ def listed(name: str | os.PathLike[str], *, nul_separated: bool) -> NamesList:
                 return _kept(file, nul_separated)
     except OSError as error:
         raise HowdahError(
-            f"cannot read the list of names {printable(path)}: {error.strerror}; check --files-from"
+            f"cannot read the list of names {printable(path)}: {error.strerror}; check the name"
         ) from None
     return NamesList(path, nul_separated)
 

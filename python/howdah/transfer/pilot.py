@@ -4,8 +4,11 @@ progress with a steering: a plan's schedule, or the controller of shared paths (
 from collections import deque
 from typing import Protocol
 
+import msgspec
 from msgspec import UnsetType
 
+from howdah import HowdahError
+from howdah.document import in_words
 from howdah.remote.messages import Progress, Steering
 from howdah.values.plan import Plan
 from howdah.values.reason import Reason
@@ -16,6 +19,20 @@ class Pilot(Protocol):
 
     def __call__(self, now: Progress) -> Steering | None:
         """Returns how the open streams send from now on; None changes nothing."""
+
+
+def asked(pilot: Pilot, now: Progress) -> Steering | None:
+    """What a pilot answers. Raises HowdahError for an answer that no copy can carry out."""
+    answer: object = pilot(now)
+    if answer is None:
+        return None
+    if not isinstance(answer, Steering):
+        raise HowdahError(f"the pilot returned {answer!r}; return a howdah.Steering, or None")
+    try:
+        msgspec.convert(msgspec.to_builtins(answer), Steering)
+    except msgspec.ValidationError as error:
+        raise HowdahError(f"the pilot returned a Steering that cannot be: {in_words(str(error))}") from None
+    return answer
 
 
 class Schedule:

@@ -5,6 +5,7 @@ memory. What was lost with the far end itself is lost, since no pipe gives its b
 """
 
 from howdah import HowdahError, streams
+from howdah.arguments import BadArgument
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Keep, Skip
 from howdah.transfer.request import Request
@@ -16,19 +17,19 @@ def check(request: Request) -> None:
     if descriptor in streams.CLOSED:
         raise HowdahError(f"standard {name} is closed, and - stands for it; open it and run the line again")
     of_files = {
-        "--dry-run": request.dry_run,
-        "--exclude or another filter": request.filters,
-        "--files-from": request.names,
-        "--update or another option for what is skipped": request.skip != Skip(),
-        "--delete": request.delete,
-        "-a or another option for what is kept": request.keep != Keep(),
+        "{dry_run}": request.dry_run,
+        "a filter, as {filters},": request.filters,
+        "{files_from}": request.names,
+        "what is skipped, as by {update},": request.skip != Skip(),
+        "{delete}": request.delete,
+        "what is kept, as by {keep},": request.keep != Keep(),
     }
     for option, given in of_files.items():
         if given:
-            raise HowdahError(f"{option} is for files and folders, and - is a pipe; leave it out")
+            raise BadArgument(f"{option} is for files and folders, and - is a pipe; leave it out")
     if request.route.direction == "pull" and (request.verify or request.manifest is not None):
-        option = "--verify" if request.verify else "--manifest"
-        raise HowdahError(f"{option} reads the target again, which is impossible for a pipe; leave it out")
+        option = "{verify}" if request.verify else "{manifest}"
+        raise BadArgument(f"{option} reads the target again, which is impossible for a pipe; leave it out")
 
 
 def ended_early(route: Route, why: str, *, moved: bool) -> str:

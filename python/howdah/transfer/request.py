@@ -14,6 +14,7 @@ from howdah.values.limit import Limits
 from howdah.values.plan import Plan
 
 if TYPE_CHECKING:
+    from howdah.arguments import Spell
     from howdah.steering.policy import Policy
 
 FAIRNESS = 0.5
@@ -93,6 +94,8 @@ class Request(NamedTuple):
     log_file: Path | None = None
     """The file that lines on what was done are appended to."""
     sweep: record.Swept | None = None
+    spell: "Spell | None" = None
+    """How whoever asked knows the arguments; None: by their names."""
     keeps_far_end: bool = True
     """Whether a far end is made ready for the next copy; its start would disturb a measurement."""
 

@@ -15,6 +15,7 @@ import msgspec
 from howdah import HowdahError, interrupt
 from howdah._native import Policy, Quota, Refused, format_duration
 from howdah.archive import Archive
+from howdah.arguments import BadArgument
 from howdah.remote import hosts
 from howdah.remote.far import TICK_S, ConnectionLost, StaleLogin
 from howdah.remote.lab_link import link_of_a_lab
@@ -84,6 +85,8 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
             error, exit_code, outcome = short, 1, "incomplete"
     except HowdahError as problem:
         error, exit_code = str(problem), 1
+        if isinstance(problem, BadArgument) and request.spell is not None:
+            error = problem.spelt(request.spell)
         if request.route.pipe and run.started_s is not None:
             # Other copies do not load it.
             from howdah.transfer import piped  # noqa: PLC0415

@@ -8,7 +8,8 @@ the module of that name in this package, its decider the function ``decide`` of 
 from importlib import import_module
 from typing import NamedTuple, Self
 
-from howdah import HowdahError, decide
+from howdah import decide
+from howdah.arguments import BadArgument
 from howdah.remote.messages import FarHello
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import Request
@@ -41,8 +42,9 @@ class Service:
     def __enter__(self) -> Self:
         """Raises HowdahError for a traffic class, which only a guaranteed path has."""
         if self.request.traffic_class is not None:
-            raise HowdahError(
-                f"--class {self.request.traffic_class} is for a guaranteed path; add --path guaranteed"
+            raise BadArgument(
+                "{traffic_class} is for a guaranteed path; add {path} guaranteed",
+                traffic_class=self.request.traffic_class,
             )
         return self
 

@@ -2,12 +2,10 @@
 
 import msgspec
 
-from howdah import HowdahError
+from howdah.arguments import INTEGER_MOST, BadArgument, check_within
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Skip, Walk
 from howdah.transfer.request import Delete
-
-_MOST = 2**63 - 1
 
 
 def made_skip(
@@ -22,10 +20,10 @@ def made_skip(
 ) -> Skip:
     """What is skipped. Raises HowdahError for what cannot be."""
     if size_only and ignore_times:
-        raise HowdahError("--size-only skips what --ignore-times sends; leave one of them out")
+        raise BadArgument("{size_only} skips what {ignore_times} sends; leave one of them out")
     if checksum and (size_only or ignore_times):
-        other = "--size-only" if size_only else "--ignore-times"
-        raise HowdahError(f"--checksum compares contents and {other} does not; leave one of them out")
+        other = "{size_only}" if size_only else "{ignore_times}"
+        raise BadArgument(f"{{checksum}} compares contents and {other} does not; leave one of them out")
     made = Skip(missing=existing, there=ignore_existing, newer=update)
     if checksum:
         made = msgspec.structs.replace(made, same="content")
@@ -34,7 +32,7 @@ def made_skip(
     elif ignore_times:
         made = msgspec.structs.replace(made, same="nothing")
     if not files and made != Skip():
-        raise HowdahError("--memory moves no files, so there is nothing to skip")
+        raise BadArgument("{memory} moves no files, so there is nothing to skip")
     return made
 
 
@@ -48,16 +46,15 @@ def made_walk(
         safe_links=safe_links,
     )
     if not files and made != Walk():
-        raise HowdahError("--memory moves no files, so there are no links and no file systems")
+        raise BadArgument("{memory} moves no files, so there are no links and no file systems")
     return made
 
 
 def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None:
     """What is removed. Raises HowdahError for a bound that bounds nothing."""
     if most is not None and not delete:
-        raise HowdahError(f"--max-delete {most} bounds what --delete removes; give --delete too")
-    if most is not None and not 0 <= most <= _MOST:
-        raise HowdahError(f"--max-delete {most} is not from 0 to {_MOST:,}")
+        raise BadArgument("{max_delete} bounds what {delete} removes; give {delete} too", max_delete=most)
+    check_within("max_delete", most, 0, INTEGER_MOST, mend="leave it out for no bound")
     return Delete(excluded, most) if delete else None
 
 
@@ -69,14 +66,14 @@ def is_content(source: bytes) -> bool:
 def check_delete(way: Route, from_memory: bool, listed: bool) -> None:
     """Raises HowdahError where nothing says what is at the source."""
     if from_memory:
-        raise HowdahError("--memory moves no files, so --delete has nothing to remove; leave it out")
+        raise BadArgument("{memory} moves no files, so {delete} has nothing to remove; leave it out")
     if listed:
-        raise HowdahError(
-            "--files-from hides what else is in the source, so --delete would remove that at the target; "
-            "copy whole folders with --delete"
+        raise BadArgument(
+            "{files_from} hides what else is in the source, so {delete} would remove that at the target; "
+            "copy whole folders with {delete}"
         )
     if len(way.sources) > 1 and any(map(is_content, way.sources)):
-        raise HowdahError(
-            "--delete takes several sources only if each becomes a folder of its own at the target; "
+        raise BadArgument(
+            "{delete} takes several sources only if each becomes a folder of its own at the target; "
             "copy SRC/. in a separate command"
         )

@@ -5,11 +5,17 @@ A frame counts with ``frame_overhead_bytes`` beside its IP packet; 38 is Etherne
 checksum and gap, so that 1 Gb/s carries 117.6 MB/s of TCP payload at an MTU of 1500.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from howdah import HowdahError, document
 from howdah._native import check_link
+from howdah.arguments import INTEGER_MOST, check_within, typed
+
+Whole = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MOST)]
+Share = Annotated[float, msgspec.Meta(ge=0.0)]
+"""Which numbers are too large is said in words by Rust (crates/link)."""
 
 ETHERNET_FRAME_OVERHEAD_BYTES = 38
 
@@ -17,23 +23,23 @@ ETHERNET_FRAME_OVERHEAD_BYTES = 38
 class Burst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Gilbert–Elliott loss: a chain of two states that steps once for each wire segment."""
 
-    enter: float
+    enter: Share
     """Probability of going from good to bad."""
-    leave: float
+    leave: Share
     """Probability of going from bad to good; 1/leave is the mean length of a burst in segments."""
-    loss_good: float = 0.0
-    loss_bad: float = 1.0
+    loss_good: Share = 0.0
+    loss_bad: Share = 1.0
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A change of one direction ``at_ns`` after the start; a key that is absent stays as it was."""
 
-    at_ns: int
-    rate_bps: int | None = None
-    delay_ns: int | None = None
-    loss: float | None = None
+    at_ns: Whole
+    rate_bps: Whole | None = None
+    delay_ns: Whole | None = None
+    loss: Share | None = None
     burst: Burst | None = None
-    drop: int | None = None
+    drop: Whole | None = None
     """The number of wire segments lost from then on; they count as ``loss``."""
     outage: bool | None = None
     """True: nothing passes and what arrives is dropped; false: that is over."""
@@ -42,14 +48,14 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 class Direction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way across the link."""
 
-    rate_bps: int | None = None
+    rate_bps: Whole | None = None
     """The rate; null: not shaped."""
-    delay_ns: int = 0
-    jitter_ns: int = 0
+    delay_ns: Whole = 0
+    jitter_ns: Whole = 0
     """The jitter added to the delay, packet by packet, never reordering."""
-    queue_bytes: int | None = None
+    queue_bytes: Whole | None = None
     """The size of the queue; null: one BDP of rate and RTT, 256 MiB where the rate is not shaped."""
-    loss: float = 0.0
+    loss: Share = 0.0
     """Probability that a wire segment is lost, each for itself."""
     burst: Burst | None = None
     changes: tuple[Change, ...] = ()
@@ -60,9 +66,9 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     near_to_far: Direction
     far_to_near: Direction
-    mtu: int = 1500
-    frame_overhead_bytes: int = ETHERNET_FRAME_OVERHEAD_BYTES
-    seed: int = 1
+    mtu: Whole = 1500
+    frame_overhead_bytes: Whole = ETHERNET_FRAME_OVERHEAD_BYTES
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 1
 
     def directions(self) -> dict[str, Direction]:
         """Both directions by name, in the order they are shown."""
@@ -149,6 +155,7 @@ class LinkStats(msgspec.Struct, frozen=True):
         return f"this machine could not keep up with the link, so do not trust this run: {why}"
 
 
+@typed
 def symmetric(
     rate_bps: int | None,
     rtt_ns: int,
@@ -159,6 +166,10 @@ def symmetric(
     seed: int = 1,
 ) -> LinkSpec:
     """The same both ways, half of ``rtt_ns`` each way. Raises HowdahError on values out of range."""
+    whole = {"rate_bps": rate_bps, "rtt_ns": rtt_ns, "queue_bytes": queue_bytes, "mtu": mtu, "seed": seed}
+    for name, value in whole.items():
+        check_within(name, value, 0, 2**64 - 1, mend="give more" if value and value < 0 else "give less")
+    check_within("loss", loss, 0, 1, mend="give for example 0.001")
     there_ns = rtt_ns // 2
     there, back = (
         Direction(rate_bps=rate_bps, delay_ns=delay_ns, queue_bytes=queue_bytes, loss=loss)
@@ -169,5 +180,9 @@ def symmetric(
 
 def checked(link: LinkSpec) -> LinkSpec:
     """``link``, if it can be built. Raises HowdahError naming the parameter and its range."""
+    try:
+        msgspec.convert(msgspec.to_builtins(link), LinkSpec)
+    except msgspec.ValidationError as error:
+        raise HowdahError(f"link: {document.in_words(str(error)).removeprefix('key ')}") from None
     check_link(msgspec.json.encode(link))
     return link

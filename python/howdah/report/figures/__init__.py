@@ -1,11 +1,13 @@
 """The figures of the page, each a counterpart of one in HPDC 2017, and the families they are drawn by."""
 
+import math
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from howdah import HowdahError
 from howdah.report import canvas
-from howdah.report.cells import PathCells, name
+from howdah.report.cells import PathCells, buffer_words, in_ms, is_buffer, is_rtt, name
 from howdah.report.figures import dynamics, models, rates, shapes
 from howdah.report.figures.figure import (
     DrawnFigure,
@@ -16,6 +18,7 @@ from howdah.report.figures.figure import (
     nearest,
 )
 from howdah.report.material import Material
+from howdah.text import some
 
 FAMILIES: dict[str, FigureFamily] = {
     "profile": rates.draw_profile,
@@ -38,6 +41,7 @@ class Counterpart(NamedTuple):
 
     number: str
     title: str
+    """What the paper's figure shows; in braces what ours may show something else in place of (``titled``)."""
     paper: str
     """A description of the paper's figure."""
     family: str
@@ -50,8 +54,26 @@ class Counterpart(NamedTuple):
     streams: tuple[int, ...] | None = None
     rtts_s: tuple[float, ...] | None = None
     """The RTTs and streams are as ``nearest`` has them."""
-    measure: str = "howdah sweep scenarios/hpdc17-two-hours.toml"
-    """The command whose runs it needs."""
+    plan: str = "hpdc17-two-hours.toml"
+    """The plan of a sweep whose runs it needs."""
+
+    @property
+    def measure(self) -> str:
+        """What would measure what it needs."""
+        return (
+            f"measure it with: howdah sweep PLAN.toml, for which howdah's source has scenarios/{self.plan} "
+            "and howdah sweep --help says how to write another"
+        )
+
+    def titled(self, cells: PathCells) -> str:
+        """The title, which says what is shown in place of what the paper has."""
+        chosen = self.subset(cells)
+        there = bool(chosen.configurations)
+        return self.title.format(
+            buffers=_Shown(_buffers(chosen, self.buffers) if there else None),
+            streams=_Shown(_streams(chosen, self.streams) if there else None),
+            rtts=_Shown(_rtts(chosen, self.rtts_s) if there else None),
+        )
 
     def subset(self, cells: PathCells) -> FigureCells:
         """The cells of a path that are nearest to those of the paper's figure."""
@@ -65,12 +87,48 @@ class Counterpart(NamedTuple):
         return FigureCells(list(chosen), found[0].rtts_s)
 
 
+class _Shown(NamedTuple):
+    """What a title says is shown."""
+
+    words: str | None
+    """None: what the paper's figure shows."""
+
+    def __format__(self, of_paper: str) -> str:
+        return of_paper if self.words is None else self.words
+
+
+def _buffers(chosen: FigureCells, papers: Sequence[str]) -> str | None:
+    sizes = {each.buffer_bytes for each in chosen.configurations}
+    there = {each for each in papers if any(is_buffer(size, each) for size in sizes)}
+    if len(there) == len(papers) == len(sizes):
+        return None
+    shown = sorted(sizes, key=lambda size: math.inf if size is None else size)
+    return f"{some(map(buffer_words, shown))} buffers (in place of {some(papers)} ones)"
+
+
+def _streams(chosen: FigureCells, papers: Collection[int] | None) -> str | None:
+    numbers = {each.streams for each in chosen.configurations}
+    if papers is None or numbers == set(papers):
+        return None
+    plural = "" if numbers == {1} else "s"
+    return f"{some(map(str, sorted(numbers)))} stream{plural} (in place of {some(map(str, papers))})"
+
+
+def _rtts(chosen: FigureCells, papers_s: Sequence[float] | None) -> str | None:
+    if papers_s is None:
+        return None
+    shown_s = sorted(chosen.rtts_s or ())
+    if len(shown_s) == len(papers_s) and all(map(is_rtt, shown_s, papers_s)):
+        return None
+    return f"{some(map(in_ms, shown_s))} ms (in place of {some(map(in_ms, papers_s))} ms)"
+
+
 _EVERY_BUFFER = ("default", "normal", "large")
 
 COUNTERPARTS = (
     Counterpart(
         "1a",
-        "Throughput profile of Scalable, one stream",
+        "Throughput profile of Scalable, {streams:one stream}",
         "Concave at small RTTs and convex at long ones: 9 Gb/s and more up to some 100 ms, then a fall.",
         "profile",
         ("dual", "falls-with-rtt"),
@@ -79,7 +137,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "1b",
-        "Traces of Scalable, one stream",
+        "Traces of Scalable, {streams:one stream}",
         "Steady near the peak at small RTTs; at 366 ms a ramp-up of some 10 s, and deeper falls after it.",
         "traces",
         ("ramp-up",),
@@ -89,7 +147,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "3",
-        "H-TCP: RTT, streams and buffers",
+        "H-TCP: RTT, streams and {buffers:buffers}",
         "Larger buffers lift all long connections: 10 streams at 366 ms from 100 Mb/s to nearly 8 Gb/s.",
         "throughput",
         ("rises-with-buffers", "buffer-gain", "rises-with-streams", "alike"),
@@ -98,7 +156,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "4",
-        "Scalable, large buffers: RTT, streams and connections",
+        "Scalable, {buffers:large buffers}: RTT, streams and connections",
         "10GigE carries more than SONET up to middle RTTs, most with many streams; at long ones alike.",
         "throughput",
         ("rises-with-streams", "scalable-small-rtt"),
@@ -106,22 +164,22 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "5",
-        "CUBIC, large buffers: RTT, streams and connections",
+        "CUBIC, {buffers:large buffers}: RTT, streams and connections",
         "As Scalable, with less between 10GigE and SONET.",
         "throughput",
         ("rises-with-streams", "falls-with-rtt"),
     ),
     Counterpart(
         "6",
-        "CUBIC, large buffers: RTT, streams and transfer sizes",
+        "CUBIC, {buffers:large buffers}: RTT, streams and transfer sizes",
         "Larger transfers have more throughput, most at long RTTs, and streams then matter less.",
         "sizes",
         ("rises-with-size", "flatter-with-size"),
-        measure="howdah sweep scenarios/hpdc17-sizes.toml",
+        plan="hpdc17-sizes.toml",
     ),
     Counterpart(
         "7",
-        "Box plots: CUBIC, large buffers, few and many streams",
+        "Box plots: CUBIC, {buffers:large buffers}, {streams:few and many streams}",
         "10GigE varies less than SONET; with 10 streams the convex part at long RTTs nearly goes.",
         "boxes",
         ("sonet-varies-more", "streams-widen"),
@@ -129,7 +187,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "8",
-        "Box plots: CUBIC, 10 streams, each buffer",
+        "Box plots: CUBIC, {streams:10 streams}, {buffers:each buffer}",
         "Convex with the default buffer; concave up to 91.6 ms with the normal, 183 ms with the large.",
         "boxes",
         ("ten-streams", "buffers-widen"),
@@ -138,7 +196,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "9",
-        "Sigmoid fits: CUBIC, one stream, each buffer",
+        "Sigmoid fits: CUBIC, {streams:one stream}, {buffers:each buffer}",
         "Convex alone with the default buffer, both parts with the others; the transition grows with it.",
         "fits",
         ("default-convex", "buffers-widen"),
@@ -156,7 +214,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "11",
-        "Traces: CUBIC, large buffers, 45.6 ms",
+        "Traces: CUBIC, {buffers:large buffers}, {rtts:45.6 ms}",
         "Each stream's rate falls with their number; the sum stays at about 9 Gb/s.",
         "traces",
         ("near-nine",),
@@ -165,7 +223,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "12",
-        "Poincaré maps: CUBIC, large buffers, 11.8 and 183 ms",
+        "Poincaré maps: CUBIC, {buffers:large buffers}, {rtts:11.8 and 183 ms}",
         "One stream ranges much wider at 183 ms; there the ramp-up is a line of points from the origin to "
         "the cluster, which lies along the 45° line; that of 11.8 ms leans to the left.",
         "poincare",
@@ -174,7 +232,7 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "13",
-        "Lyapunov exponents: CUBIC, large buffers, 11.8 and 183 ms",
+        "Lyapunov exponents: CUBIC, {buffers:large buffers}, {rtts:11.8 and 183 ms}",
         "Nearer to zero and closer together at 183 ms; nearer to zero with more streams.",
         "exponents",
         ("exponents-rtt", "exponents-streams"),
@@ -182,7 +240,8 @@ COUNTERPARTS = (
     ),
     Counterpart(
         "14",
-        "Throughput over Lyapunov exponent: CUBIC, 10 streams, large buffers, 183 ms",
+        "Throughput over Lyapunov exponent: "
+        "CUBIC, {streams:10 streams}, {buffers:large buffers}, {rtts:183 ms}",
         "Throughput falls as the exponent grows.",
         "relation",
         ("throughput-falls-with-exponent",),
@@ -197,10 +256,10 @@ def build(counterpart: Counterpart, material: Material) -> DrawnFigure | FigureN
     """The figure, or why there is none and what would measure it."""
     subset = counterpart.subset(material.cells)
     if not subset.configurations:
-        return FigureNeeds(f"needs runs of {name(str(counterpart.control))}: {counterpart.measure}")
+        return FigureNeeds(f"needs runs of {name(str(counterpart.control))}; {counterpart.measure}")
     drawn = FAMILIES[counterpart.family](material, subset)
     if isinstance(drawn, FigureNeeds):
-        return FigureNeeds(f"needs {drawn.needs}: {counterpart.measure}")
+        return FigureNeeds(f"needs {drawn.needs}; {counterpart.measure}")
     return drawn
 
 

@@ -4,13 +4,14 @@ Counterparts of HPDC 2017 Figures 1(b) and 11 (traces), 12 (maps), 13 (exponents
 (throughput over exponents).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle, product
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from howdah.archive.runs import Configuration
 from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.lyapunov import Exponents
 from howdah.profiles.dynamics.poincare import MapShape
@@ -18,7 +19,7 @@ from howdah.profiles.dynamics.relation import Relation
 from howdah.profiles.dynamics.traces import Traces, Undetermined
 from howdah.profiles.dynamics.verdict import ChaosVerdict, Dynamics, describe
 from howdah.report import canvas
-from howdah.report.cells import Cell, Floats, gigabits, milliseconds
+from howdah.report.cells import Cell, Floats, gigabits, in_words, milliseconds
 from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, check, family
 from howdah.report.material import Material, ramp_s, sustained_bps
 from howdah.report.statements.dynamics import correlation_words
@@ -44,7 +45,20 @@ def draw_traces(material: Material, subset: FigureCells) -> DrawnFigure:
         for cell, trace in found
     ]
     widths = sorted({trace.bin_s for _, trace in found})
-    return DrawnFigure(figure, [*shows, f"Rates over {' and '.join(f'{width:g}' for width in widths)} s."])
+    above = _above(material, [trace.aggregate_bps for _, trace in found])
+    bins = f"Rates over {' and '.join(f'{width:g}' for width in widths)} s."
+    return DrawnFigure(figure, [*shows, bins, *above])
+
+
+def _above(material: Material, rates_bps: Iterable[Floats]) -> list[str]:
+    """Why rates are above that of the link, where some are."""
+    capacity_bps = material.cells.capacity_bps
+    if capacity_bps is None or not any(np.any(each > capacity_bps) for each in rates_bps):
+        return []
+    return [
+        f"Rates above the link's {gigabits(capacity_bps)} are those of acknowledgements: what has arrived "
+        "behind a lost segment is acknowledged at once, when that segment arrives."
+    ]
 
 
 def lines(axis: Axes, trace: Traces) -> None:
@@ -63,14 +77,15 @@ _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 @family
 def draw_poincare(material: Material, subset: FigureCells) -> DrawnFigure:
     """The newest run of each cell: for each RTT a panel of each stream by itself and one of their sum, with a
-    mark for each number of streams."""
+    mark for each configuration."""
     by_rtt = _by_rtt(cell for cell in subset.cells(material.cells) if material.traces(cell))
+    marks, title = _marks(by_rtt)
     check(by_rtt, "runs of these cells with their traces", "RTTs", most=PANELS_MAX // 2)
     figure, axes = canvas.panels(2 * len(by_rtt), share_y=False, abreast=2)
     pairs = zip(axes[::2], axes[1::2], strict=True)
     for (separate, aggregate), (rtt_s, cells) in zip(pairs, sorted(by_rtt.items()), strict=True):
-        for place, cell in enumerate(cells):
-            newest, label = material.traces(cell)[-1], str(cell.configuration.streams)
+        for cell in cells:
+            newest, (label, place) = material.traces(cell)[-1], marks[cell.configuration]
             points(separate, newest.rates_bps, label, place)
             points(aggregate, [newest.aggregate_bps], label, place)
         for axis, what in ((separate, "separate streams"), (aggregate, "aggregate")):
@@ -81,14 +96,23 @@ def draw_poincare(material: Material, subset: FigureCells) -> DrawnFigure:
             )
             axis.set_xlim(left=0)
             axis.set_ylim(bottom=0)
-    canvas.legend(axes[0], "streams")
+    canvas.legend(axes[0], title)
     shows = [
         f"{cell.words}: {said}."
         for cells in by_rtt.values()
         for cell in cells
         if (said := shape(material, cell))
     ]
-    return DrawnFigure(figure, shows)
+    rates = [material.traces(cell)[-1].aggregate_bps for cells in by_rtt.values() for cell in cells]
+    return DrawnFigure(figure, [*shows, *_above(material, rates)])
+
+
+def _marks(by_rtt: Mapping[float, Sequence[Cell]]) -> tuple[dict[Configuration, tuple[str, int]], str | None]:
+    """A label and a place for each configuration; of labels that are numbers of streams, a title, too."""
+    shown = list(dict.fromkeys(cell.configuration for cells in by_rtt.values() for cell in cells))
+    alike = len({(each.congestion_control, each.buffer_bytes) for each in shown}) <= 1
+    labels = {each: str(each.streams) if alike else in_words(each) for each in shown}
+    return {each: (labels[each], place) for place, each in enumerate(shown)}, "streams" if alike else None
 
 
 def points(axis: Axes, rates_bps: Iterable[Floats], label: str, place: int) -> None:
@@ -129,19 +153,20 @@ _NEEDS = "traces of these cells with 30 samples or more after the ramp-up"
 
 @family
 def draw_exponents(material: Material, subset: FigureCells) -> DrawnFigure:
-    """The local exponent at each state of the aggregate, a panel for each RTT, a mark for each number of
-    streams: the newest run of each cell."""
+    """The local exponent at each state of the aggregate, a panel for each RTT, a mark for each
+    configuration: the newest run of each cell."""
     by_rtt = _by_rtt(_with_exponents(material, subset))
+    marks, title = _marks(by_rtt)
     check(by_rtt, _NEEDS, "RTTs")
     figure, axes = canvas.panels(len(by_rtt), width=1.3)
     for axis, (rtt_s, cells) in zip(axes, sorted(by_rtt.items()), strict=True):
         axis.axhline(0, color=canvas.PALE, linewidth=0.8)
-        for place, cell in enumerate(cells):
-            states(axis, _known(material, cell)[-1], str(cell.configuration.streams), place)
+        for cell in cells:
+            states(axis, _known(material, cell)[-1], *marks[cell.configuration])
         axis.set_title(milliseconds(rtt_s))
         axis.set_xlabel("rate, Gb/s")
         axis.set_ylabel(f"local Lyapunov exponent,\nnats in {material.bin_s(rtt_s):g} s")
-    canvas.legend(axes[-1], "streams")
+    canvas.legend(axes[-1], title)
     shown = [cell for cells in by_rtt.values() for cell in cells]
     return DrawnFigure(figure, _beside_surrogates(material, shown))
 

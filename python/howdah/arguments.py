@@ -1,0 +1,128 @@
+"""What callers of the library give: checks of types and values, whose messages name the argument.
+
+A program and the command line know an argument by different names: ``for_s=7200`` is ``--for 2h``. A message
+has ``{for_s}`` in its place, and whoever shows it says what stands there.
+"""
+
+import functools
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
+
+from howdah import HowdahError
+
+INTEGER_MOST = 2**63 - 1
+"""The largest whole number that records and messages take."""
+
+Spell = Callable[[str, Mapping[str, object]], str]
+"""What someone calls an argument, of its name and the values that are known."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class BadArgument(HowdahError):
+    """What was given cannot be. Its text names arguments as programs give them."""
+
+    def __init__(self, template: str, **values: object) -> None:
+        """``template`` has ``{name}`` for each argument that it names, ``values`` those with their values."""
+        super().__init__(_filled(template, lambda name: _as_keyword(name, values)))
+        self._template, self._values = template, values
+
+    def spelt(self, spell: Spell) -> str:
+        """The text for someone who knows the arguments as ``spell`` says, given a name and all values."""
+        return _filled(self._template, lambda name: spell(name, self._values))
+
+
+def _filled(template: str, spell: Callable[[str], str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda found: spell(found[1]), template)
+
+
+def _as_keyword(name: str, values: Mapping[str, object]) -> str:
+    return f"{name}={values[name]!r}" if name in values else name
+
+
+def check_within(
+    name: str, value: float | None, least: float, most: float, *, words: str | None = None, mend: str
+) -> None:
+    """Raises BadArgument unless the number is from ``least`` to ``most``, in ``words``; None is no number.
+
+    A bound of ``INTEGER_MOST`` is none that a person has to know.
+    """
+    # What is not a number is within nothing.
+    if value is not None and not least <= value <= most:
+        what = f"not from {words or f'{least:g} to {most:g}'}"
+        if most >= INTEGER_MOST:
+            what = "too large" if value > most else f"below {least:g}"
+        raise BadArgument(f"{{{name}}} is {what}; {mend}", **{name: value})
+
+
+def check_above_0(name: str, value: float | None, *, mend: str) -> None:
+    """Raises BadArgument unless the number is above 0 and finite; None is no number."""
+    if value is not None and not (value > 0 and math.isfinite(value)):
+        raise BadArgument(
+            f"{{{name}}} is not {'finite' if value > 0 else 'above 0'}; {mend}", **{name: value}
+        )
+
+
+def check_one_of(name: str, value: str | None, choices: Sequence[str], what: str) -> None:
+    """Raises BadArgument unless the text is ``what``, one of these; None is no text."""
+    if value is not None and value not in choices:
+        raise BadArgument(f"{{{name}}} is not {what}; give one of {', '.join(choices)}", **{name: value})
+
+
+def typed(call: Callable[P, T]) -> Callable[P, T]:
+    """The same call, which raises TypeError for an argument of another type, before anything is done."""
+    names = call.__code__.co_varnames
+    kinds: dict[str, Any] = {name: kind for name, kind in call.__annotations__.items() if name != "return"}
+
+    @functools.wraps(call)
+    def checked(*args: P.args, **keywords: P.kwargs) -> T:
+        for name, value in (*zip(names, args, strict=False), *keywords.items()):
+            if name in kinds and not _is_a(value, kinds[name]):
+                raise TypeError(f"{call.__name__}: {name} is {value!r}; it takes {_in_words(kinds[name])}")
+        return call(*args, **keywords)
+
+    return checked
+
+
+def _is_a(value: object, kind: Any) -> bool:  # noqa: ANN401, whatever annotates an argument
+    """Whether a value may be of this type. What only its use can show, it may."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in {Union, UnionType}:
+        fits = any(_is_a(value, each) for each in inner)
+    elif origin is Literal:
+        # Which texts there are is a question of values.
+        fits = isinstance(value, str)
+    elif origin is tuple:
+        fits = isinstance(value, tuple) and len(value) == len(inner) and all(map(_is_a, value, inner))
+    elif origin is Sequence:
+        # A text is a sequence of texts, and never meant as one.
+        is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        fits = is_list and all(_is_a(each, inner[0]) for each in cast("Sequence[object]", value))
+    elif kind in {int, float}:
+        fits = isinstance(value, int | kind) and not isinstance(value, bool)
+    elif getattr(kind, "_is_protocol", False):
+        fits = callable(value)
+    else:
+        fits = isinstance(value, origin or kind)
+    return fits
+
+
+def _in_words(kind: Any) -> str:  # noqa: ANN401, as above
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in {Union, UnionType}:
+        return " or ".join(dict.fromkeys(map(_in_words, inner)))
+    if origin is Literal:
+        return _in_words(str)
+    if origin is tuple:
+        return f"({', '.join(map(_in_words, inner))})"
+    if origin is os.PathLike:
+        return "a path"
+    name = getattr(origin or kind, "__name__", str(kind))
+    return {"str": "a text", "int": "a whole number", "float": "a number", "bool": "True or False"}.get(
+        name, {"NoneType": "None", "Callable": "a function", "Sequence": "a list"}.get(name, name)
+    )

@@ -1,0 +1,218 @@
+"""What calls of the library refuse: in words that name the argument, before anything is done."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_pilot import progress
+
+import howdah
+from howdah import HowdahError
+from howdah.arguments import BadArgument, check_within
+from howdah.cli.copy_command import request
+from howdah.cli.cp import COMMANDS
+from howdah.cli.table import read
+from howdah.library import archive, recognition
+from howdah.library.copy import _Progress, carry_out
+from howdah.library.lab import LabOptions, lab_setup
+from howdah.transfer.pilot import asked
+
+HUGE = 10**40
+ANYTHING: Any = howdah
+"""The calls as a program without types sees them."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_SSH", "no-ssh-is-started")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def copying(**given: object) -> Callable[[], object]:
+    return lambda: ANYTHING.copy("run42/", "far:x/", **given)
+
+
+def memory(**given: object) -> Callable[[], object]:
+    return lambda: ANYTHING.copy(ANYTHING.Memory(**given), "far:")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            copying(path="nosuch"),
+            "path='nosuch' is not a kind of path; give one of shared, dedicated",
+        ),
+        (copying(path="../x"), "path='../x' is not a kind of path"),
+        (
+            lambda: ANYTHING.plan_for("far", path="run"),
+            "path='run' is not a kind of path; give one of sh",
+        ),
+        (lambda: ANYTHING.plan_for("a", "far:", path="run"), "path='run' is not a kind of path"),
+        (copying(streams=0), "streams=0 is not from 1 to 128; leave it out to take the plan's"),
+        (copying(buffer_bytes=-1), "buffer_bytes=-1 is not from 4.10 kB to 1.07 GB; leave it out"),
+        (copying(buffer_bytes=HUGE), f"buffer_bytes={HUGE} is not from"),
+        (copying(pacing_bps=-1), "pacing_bps=-1 is not from 8.00 kb/s to 1 Pb/s"),
+        (copying(pacing_bps=HUGE), f"pacing_bps={HUGE} is not from"),
+        (copying(patience_s=math.nan), "patience_s=nan is not from 0 to 24 h; leave it out for 5 min"),
+        (copying(fairness=math.nan), "fairness=nan is not from 0 to 1"),
+        (copying(ports=(9, 8)), "ports=(9, 8) is no range of ports, which are 1 to 65535"),
+        (copying(delete=True, max_delete=-1), "max_delete=-1 is below 0; leave it out"),
+        (copying(size_only=True, ignore_times=True), "size_only skips what ignore_times sends; leave one"),
+        (copying(verify=True, dry_run=True), "dry_run copies nothing, so there is nothing for verify"),
+        (memory(for_s=math.nan), "for_s=nan is not from 0 to a year; give for example 10 s"),
+        (memory(for_s=math.inf), "for_s=inf is not from 0 to a year"),
+        (memory(for_s=-1), "for_s=-1 is not from 0 to a year"),
+        (memory(size_bytes=-1), "size_bytes=-1 is below 0; give for example 10**10"),
+        (lambda: howdah.plan_for("far", size_bytes=HUGE), f"size_bytes={HUGE} is too large"),
+        (lambda: howdah.select(rtt_s=-1), "rtt_s=-1 is not above 0; give more, or leave it out"),
+        (lambda: howdah.select(rtt_s=math.nan), "rtt_s=nan is not above 0"),
+        (lambda: howdah.select(rtt_s=0.1, capacity_bps=math.inf), "capacity_bps=inf is not finite"),
+        (howdah.select, "the round trip is missing; give rtt_s, or host to measure it"),
+        (lambda: howdah.probe("far", for_s=math.nan), "for_s=nan is not from 1 s to 1 h"),
+        (lambda: howdah.probe("far", for_s=1.5, active=True), "for_s=1.5 leaves no time for bursts, which"),
+        (lambda: howdah.sweep("far", for_s=math.nan), "for_s=nan is not above 0"),
+        (lambda: howdah.sweep("a.toml", for_s=9), "for_s=9 is only for a host"),
+        (lambda: howdah.examine(rate_bps=math.nan), "rate_bps=nan is not above 0"),
+        (lambda: howdah.examine(rtt_s=math.inf), "rtt_s=inf is not finite"),
+        (
+            lambda: ANYTHING.verify("a", "b", algorithm="x"),
+            "algorithm='x' is not an algorithm; give one of",
+        ),
+        (lambda: list(archive.records(kind="x")), "kind='x' is not a kind of record; give one of transfer"),
+        (lambda: list(archive.records(newer_than_s=math.nan)), "newer_than_s=nan is not from 0 to 100 years"),
+        (lambda: archive.prune(older_than_s=-1), "older_than_s=-1 is not from 0 to 100 years"),
+        (lambda: archive.prune(keep=-1), "keep=-1 is below 0; give how many records stay"),
+        (archive.prune, "choose the records to remove; give older_than_s, keep, or both"),
+        (lambda: howdah.lab.symmetric(10**9, -5), "rtt_ns=-5 is below 0; give more"),
+        (lambda: howdah.lab.symmetric(10**9, HUGE), f"rtt_ns={HUGE} is too large"),
+        (lambda: howdah.lab.symmetric(-1, 9), "rate_bps=-1 is below 0; give more"),
+        (lambda: howdah.lab.symmetric(10**9, 9, queue_bytes=-2), "queue_bytes=-2 is below 0"),
+        (lambda: howdah.lab.symmetric(10**9, 9, loss=math.nan), "loss=nan is not from 0 to 1; give for exam"),
+        (lambda: howdah.lab.symmetric(10**9, 9, seed=-1), "seed=-1 is below 0"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(HowdahError) as caught:
+        call()
+    assert str(caught.value).startswith(says)
+    assert caught.value.record is None
+    assert "--" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (copying(streams="4"), "copy: streams is '4'; it takes a whole number or None"),
+        (copying(streams=True), "copy: streams is True"),
+        (copying(ports="a"), "copy: ports is 'a'; it takes (a whole number, a whole number) or None"),
+        (copying(patience_s="5min"), "copy: patience_s is '5min'; it takes a number"),
+        (copying(path=3), "copy: path is 3; it takes a text"),
+        (copying(filters="- *.o"), "copy: filters is '- *.o'; it takes a list"),
+        (copying(pilot=3), "copy: pilot is 3; it takes Pilot or None"),
+        (copying(on_progress=3), "copy: on_progress is 3; it takes a function or None"),
+        (copying(archive="records"), "copy: archive is 'records'; it takes Archive or None"),
+        (
+            lambda: ANYTHING.copy(None, "far:"),
+            "copy: src is None; it takes a text or a path or a list",
+        ),
+        (lambda: ANYTHING.copy(["a", None], "far:"), "copy: src is ['a', None]"),
+        (lambda: ANYTHING.probe(None), "probe: host is None; it takes a text"),
+        (lambda: ANYTHING.plan_for(7), "plan_for: src is 7"),
+        (lambda: ANYTHING.select("93ms"), "select: rtt_s is '93ms'; it takes a number or None"),
+        (lambda: ANYTHING.lab.symmetric(1e9, 5), "symmetric: rate_bps is 1000000000.0; it takes a whole num"),
+        (lambda: ANYTHING.verify("a", "b", extra="no"), "verify: extra is 'no'; it takes True or False"),
+    ],
+)
+def test_a_value_of_another_type_is_named(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value).startswith(says)
+
+
+def test_what_is_right_goes_through(tmp_path: Path) -> None:
+    given = {"streams": 4, "patience_s": 0, "fairness": None, "ports": (50000, 50100), "filters": ["- *.o"]}
+    given |= {"manifest": tmp_path / "x.sha256", "pilot": lambda now: None, "keep": ("xattrs",)}
+    here = str(tmp_path)
+    for src in (here, tmp_path, [here, tmp_path], howdah.Memory(size_bytes=0)):
+        dst, wanted = ("far:", {"streams": 4}) if isinstance(src, howdah.Memory) else ("far:x/", given)
+        with pytest.raises(HowdahError, match="no-ssh-is-started"):
+            ANYTHING.copy(src, dst, archive=howdah.Archive(tmp_path), **wanted)
+
+
+def test_another_reader_has_names_of_its_own() -> None:
+    with pytest.raises(BadArgument) as caught:
+        check_within("for_s", 7200, 1, 3600, words="1 s to 1 h", mend="leave {it} and {for_s}")
+    spelt = caught.value.spelt(lambda name, given: f"<{name} {given.get(name)}>")
+    assert spelt == "<for_s 7200> is not from 1 s to 1 h; leave <it None> and <for_s 7200>"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"delay_ns": -3}, "link: near_to_far.delay_ns: expected int >= 0"),
+        ({"delay_ns": 0.5}, "link: near_to_far.delay_ns: expected int, got float"),
+        ({"loss": math.nan}, "link: near_to_far.loss: expected float >= 0.0"),
+        ({"loss": 2.0}, "link: near_to_far.loss is 2; it must be 0 to 1"),
+        (
+            {"changes": (howdah.lab.Change(at_ns=-1),)},
+            "link: near_to_far.changes[0].at_ns: expected",
+        ),
+    ],
+)
+def test_a_link_that_cannot_be_is_told_by_its_keys(given: dict[str, Any], says: str) -> None:
+    link = howdah.lab.LinkSpec(howdah.lab.Direction(**given), howdah.lab.Direction())
+    with pytest.raises(HowdahError) as caught:
+        howdah.Lab(link)
+    assert str(caught.value).startswith(says)
+
+
+def test_a_pilot_answers_with_a_steering() -> None:
+    now = progress(1.0)
+    for answer in (3, "faster", {"streams": 2}):
+        with pytest.raises(HowdahError, match=r"the pilot returned .*; return a howdah.Steering, or None"):
+            asked(lambda _, answer=answer: answer, now)
+    for wrong, says in (
+        ({"streams": -1}, "key streams: expected int >= 0"),
+        ({"streams": HUGE}, "key streams: "),
+        ({"streams": 1.5}, "key streams: expected int, got float"),
+        ({"streams": 1, "pacing_bps": math.nan}, "key pacing_bps: expected int"),
+    ):
+        with pytest.raises(HowdahError, match=f"the pilot returned a Steering that cannot be: {says}"):
+            asked(lambda _, wrong=wrong: ANYTHING.Steering(**wrong, why="x"), now)
+    steering = howdah.Steering(streams=2, why="x")
+    assert asked(lambda _: steering, now) is steering
+    assert asked(lambda _: None, now) is None
+
+
+def test_an_archive_is_named_by_a_text_too(tmp_path: Path) -> None:
+    folder = str(tmp_path / "records")
+    mine = howdah.Archive(folder)
+    with pytest.raises(HowdahError, match="no record yet in"):
+        mine.load("last")
+    assert (mine.root, list(mine.newest())) == (Path(folder), [])
+    assert archive.paths(archive=howdah.Archive(folder)) == []
+
+
+def test_a_copy_under_way_has_the_names_of_whoever_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_SSH", "false")
+    with pytest.raises(HowdahError, match="traffic_class='x' is for a guaranteed path; add path guaranteed"):
+        howdah.copy(howdah.Memory(size_bytes=1), "far:", traffic_class="x")
+    line = read(COMMANDS[0], ["--memory", "1B", "--class", "x", "far:"], {})
+    typed = request(**{key: line[key] for key in line if key not in {"json", "quiet", "rsh"}})
+    with pytest.raises(HowdahError, match="--class x is for a guaranteed path; add --path guaranteed"):
+        carry_out(typed, _Progress(None))
+
+
+def test_recordings_and_labs_are_named_by_texts_too(tmp_path: Path) -> None:
+    for given in (str(tmp_path), [str(tmp_path)], tmp_path, [tmp_path]):
+        with pytest.raises(HowdahError, match=f"no recordings .* in {tmp_path}; record some first"):
+            recognition.recognise(given)
+        with pytest.raises(HowdahError, match=f"no recordings .* in {tmp_path}; record some first"):
+            recognition.train(given, str(tmp_path / "x.npz"))
+    with pytest.raises(HowdahError, match="a recording must end in"):
+        recognition.keep("last", "x.txt")
+    (tmp_path / "lab.toml").write_text('rate = "1Gbit"\n')
+    assert lab_setup(LabOptions(), str(tmp_path / "lab.toml")).link.near_to_far.rate_bps == 10**9
