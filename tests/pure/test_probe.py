@@ -153,7 +153,7 @@ def test_mistakes_are_one_line(arguments: list[str], code: int, says: str) -> No
 
 @pytest.mark.parametrize("for_s", [0.999, 3600.1])
 def test_how_long_is_checked_before_anything_is_sent(for_s: float) -> None:
-    with pytest.raises(HowdahError, match="for_s=.* is not from 1 s to 1 h"):
+    with pytest.raises(HowdahError, match=r"for_s=.* is not from 1 s to 1 h"):
         run(ProbeRequest("127.0.0.1", for_s, udp=False, far_howdah=None), ProbeDisplay(), Archive())
 
 
