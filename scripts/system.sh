@@ -71,6 +71,7 @@ case "${1:-}" in
     --package)
         need dpkg-shlibdeps dpkg-dev
         need mmdebstrap mmdebstrap
+        need patchelf patchelf
         ;;
     --tests)
         need rsync rsync
