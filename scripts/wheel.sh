@@ -23,7 +23,10 @@ wheel() {
 # The wheel is packed again when the far end is there.
 scripts/far.sh &
 far=$!
-if ! wheel "$unused" "$@"; then
+# Only the second build may repair the module: it changes what cargo keeps, and cannot be done twice.
+strip=
+case " $* " in *" --strip "*) strip=--strip ;; esac
+if ! wheel "$unused" ${strip:+"$strip"}; then
     cat "$log" >&2
     wait
     exit 1
