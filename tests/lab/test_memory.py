@@ -1,11 +1,13 @@
 """A second copy begins with what the first one carried, over a real path."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from controls import clean_kernel
 from copying import Copier
 
+from howdah import lab
 from howdah.cc import resume
 
 pytestmark = pytest.mark.lab
@@ -16,7 +18,16 @@ def kernel(privilege: None) -> Iterator[None]:
     yield from clean_kernel()
 
 
-@pytest.mark.usefixtures("kernel")
+@pytest.fixture
+def cp(kernel: None, tmp_path: Path) -> Iterator[Copier]:
+    """Copies in a lab that begins when the BPF file system is mounted, so that it has the same one.
+
+    In a lab from before, a copy mounts one of its own, and nobody outside can unload what it loads.
+    """
+    with lab.started(lab.symmetric(1_000_000_000, 20_000_000), sshd=True) as wan:
+        yield Copier(wan, tmp_path)
+
+
 def test_a_second_copy_sends_at_once_what_the_first_one_carried(cp: Copier) -> None:
     first = cp.good("--memory", "2.3s", "far:", "--no-listen")
     assert first.plan is not None
