@@ -110,11 +110,11 @@ def test_a_memory_is_set_and_taken_away_on_the_command_line() -> None:
     assert good("set", "resume", *where, "--none")["jumps"] == 0
     gone = refused("set", "resume", *where, "--none")
     assert "nothing is remembered of --to 192.0.2.0/24 --port 5201" in gone
-    for words, says in (
-        ("set resume --rate 1Gbit --rtt 1ms", "of which destination: --to"),
-        ("set resume --to 192.0.2.0/24 --rate 1Gbit", "--rate RATE and --rtt TIME"),
-        ("set resume --to 192.0.2.0/24 --rate 1Gbit --rtt 1ms --window 3", "takes no --window"),
-        ("set resume --to 192.0.2.0/24 --rate 1Gbit --rtt 1ms --then vegas", "not in this kernel"),
-        ("set hold --rate 1Gbit --to 192.0.2.0/24", "hold takes no --to"),
+    for words, says, code in (
+        ("set resume --rate 1Gbit --rtt 1ms", "of which destination: --to", 2),
+        ("set resume --to 192.0.2.0/24 --rate 1Gbit", "--rate RATE and --rtt TIME", 2),
+        ("set resume --to 192.0.2.0/24 --rate 1Gbit --rtt 1ms --window 3", "takes no --window", 2),
+        ("set resume --to 192.0.2.0/24 --rate 1Gbit --rtt 1ms --then vegas", "not in this kernel", 1),
+        ("set hold --rate 1Gbit --to 192.0.2.0/24", "hold takes no --to", 2),
     ):
-        assert says in refused(*words.split())
+        assert says in refused(*words.split(), code=code)

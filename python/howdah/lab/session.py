@@ -1,5 +1,6 @@
 """A lab for a Python program, for tests and benches, and programs that run in it."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -61,7 +62,9 @@ class Process(subprocess.Popen[Any]):
         while self.poll() is None:
             inner = self.inner_pid()
             if inner is not None:
-                os.kill(inner, sig)
+                # Where it ended in this moment, there is nothing to be sent.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(inner, sig)
                 return
             if time.monotonic() > deadline:
                 super().send_signal(signal.SIGKILL)
