@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -632,31 +633,7 @@ fn an_end_that_goes_is_a_connection_that_was_lost() {
     let base = base();
     let (src, dst) = (base.path().join("src"), base.path().join("dst"));
     let honest = Far::new(Reach::default());
-    let (near, mut far) = UnixStream::pair().unwrap();
-    let goes = thread::spawn(move || {
-        let hello = Message::FarHello(Box::new(FarHello {
-            version: "short".into(),
-            key: vec![9; 32],
-            token: [7; 32],
-            limits_json: b"{}".to_vec(),
-            addresses: vec![HERE.into()],
-            port: 9,
-            rtt_ns: None,
-        }));
-        far.write_all(&preamble()).unwrap();
-        far.write_all(&encode(&hello).unwrap()).unwrap();
-        let (mut frames, mut buffer) = (FrameReader::new(), [0; 65536]);
-        loop {
-            let count = far.read(&mut buffer).unwrap();
-            frames.push(&buffer[..count]);
-            while let Some(message) = frames.next_message().unwrap() {
-                if matches!(message, Message::Job(_)) {
-                    return;
-                }
-            }
-        }
-    });
-    let (short, _) = greeted(near);
+    let (short, goes) = deaf(&[], |far| far.shutdown(Shutdown::Both).unwrap());
     let job = between(push(&[&src], &dst), "receiver");
     start(&honest.session, &short, &job).unwrap();
     assert!(honest.session.wait(PATIENCE));

@@ -282,7 +282,6 @@ def as_typed(command: Command, values: "Mapping[str, Any]", run: "Callable[[], T
         spelt = getattr(error, "spelt", None)
         if spelt is None:
             raise
-        from howdah import HowdahError  # noqa: PLC0415
         from howdah.wrong import WrongLine  # noqa: PLC0415
 
         text = spelt(lambda name, given: spell(command, values, name, given))
