@@ -47,7 +47,7 @@ lint-python:
 	$(RUN) -m mypy.stubtest howdah._native
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
-	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-small bench-blocked bench-first bench-second bench-why bench-before
+	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-small bench-blocked bench-first bench-second bench-why bench-before bench-fuzz
 .PHONY: bench bench-shared $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
@@ -73,6 +73,8 @@ bench-hpdc17: build ## the HPDC 2017 measurements in the lab, some two hours, an
 	$(RUN) -m bench.hpdc17 $(ARGS)
 bench-power: build ## power cuts at 2,000 places of a disk's log, against what a copy guarantees
 	$(RUN) -m bench.power
+bench-fuzz: build ## 10^8 inputs for each fuzz target, many hours; it goes on where it was stopped (ARGS="units link")
+	$(RUN) -m bench.fuzz $(ARGS)
 bench-faults: build ## 1,000 copies to which things happen, by seed, some 60 minutes (ARGS="--only SEED")
 	$(RUN) -m bench.faults $(ARGS)
 bench-between: build ## a copy between two far hosts from a third behind 1 Mb/s, beside a direct one (ARGS="--bytes 500000000")
