@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,6 +118,46 @@ def test_a_far_end_is_judged_by_what_ssh_connects_to(monkeypatch: pytest.MonkeyP
     ssh.Login("me@short")
 
 
+class User:
+    """A user whose ssh configuration the test writes: ssh looks for it where the password file says."""
+
+    def __init__(self, cover: Path, runtime: str) -> None:
+        self._home = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
+        self._cover, self._runtime = cover, runtime
+
+    def says(self, configuration: str, shown: str, **env: str) -> list[str]:
+        """The words that ``print(SHOWN)`` prints of logins, with this configuration."""
+        file = self._cover / "config"
+        file.write_text(configuration)
+        file.chmod(0o600)
+        program = f"from howdah.remote.ssh import Login; print({shown})"
+        done = subprocess.run(
+            [*AS_USER, str(self._cover), str(self._home), sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "XDG_RUNTIME_DIR": self._runtime, **env},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
+    made = not home.exists()
+    home.mkdir(mode=0o700, exist_ok=True)
+    cover = tmp_path / "ssh"
+    cover.mkdir(mode=0o700)
+    try:
+        # The names of sockets have a limit, which pytest's own folders take up.
+        with tempfile.TemporaryDirectory(prefix="hd-") as runtime:
+            yield User(cover, runtime)
+    finally:
+        if made:
+            home.rmdir()
+
+
 @pytest.mark.parametrize(
     ("configuration", "kept"),
     [
@@ -130,33 +170,50 @@ def test_a_far_end_is_judged_by_what_ssh_connects_to(monkeypatch: pytest.MonkeyP
         ("ControlMaster auto\nControlPath ~/.ssh/%C\n", False),
     ],
 )
-def test_what_the_user_says_of_shared_connections_holds(
-    tmp_path: Path, configuration: str, kept: bool
-) -> None:
-    # ssh looks for its configuration where the password file says, so the real one is covered.
-    home = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
-    made = not home.exists()
-    home.mkdir(mode=0o700, exist_ok=True)
-    cover = tmp_path / "ssh"
-    cover.mkdir(mode=0o700)
-    (cover / "config").write_text(configuration)
-    (cover / "config").chmod(0o600)
-    shown = "from howdah.remote.ssh import Login; l = Login('far'); print(l.control, l.config['port'])"
-    # The names of sockets have a limit, which pytest's own folders take up.
-    runtime = tempfile.TemporaryDirectory(prefix="hd-")
-    try:
-        done = subprocess.run(
-            [*AS_USER, str(cover), str(home), sys.executable, "-c", shown],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "XDG_RUNTIME_DIR": runtime.name},
-            check=False,
-        )
-    finally:
-        runtime.cleanup()
-        if made:
-            home.rmdir()
-    assert done.returncode == 0, done.stderr
-    control, port = done.stdout.split()
+def test_what_the_user_says_of_shared_connections_holds(user: User, configuration: str, kept: bool) -> None:
+    control, port = user.says(configuration, "Login('far').control, Login('far').config['port']")
     assert (control != "None") is kept
     assert port == ("2222" if "2222" in configuration else "22")
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        "IdentityFile ~/.ssh/one\nIdentityFile ~/.ssh/last\n",
+        "IdentityAgent ~/agent\n",
+        "UserKnownHostsFile ~/other\n",
+        "HostKeyAlias other\n",
+        "CertificateFile ~/other\n",
+    ],
+)
+def test_a_login_is_not_kept_for_an_alias_with_other_keys(user: User, differs: str) -> None:
+    alike = "Host one two\nHostName 10.0.0.1\nIdentityFile ~/.ssh/last\n"
+    first, again, other = user.says(
+        f"{alike}Host two\n{differs}", "*(Login(name).control for name in ('one', 'one', 'two'))"
+    )
+    assert first == again != other
+
+
+def test_a_login_is_not_kept_for_another_agent(user: User) -> None:
+    first, again, other = (
+        user.says("", "Login('far').control", SSH_AUTH_SOCK=agent)
+        for agent in ("/run/one", "/run/one", "/run/two")
+    )
+    assert first == again != other
+
+
+def test_ssh_and_howdah_read_the_same_file_wherever_home_is(user: User, tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/config").write_text("Host far\nHostName 127.0.0.9\n")
+    found = user.says("Host far\nHostName 10.0.0.1\n", "Login('far').data_address", HOME=str(tmp_path))
+    assert found == ["10.0.0.1"]
+
+
+def test_a_command_of_the_user_is_not_run_in_place_of_ours(user: User) -> None:
+    configuration = (
+        "Host g1\nRemoteCommand echo hi\nSessionType none\nStdinNull yes\nForkAfterAuthentication yes\n"
+    )
+    shown = "*(' '.join(Login(name)._options(True, 9.0)) for name in ('g1', 'other'))"
+    said = user.says(configuration, shown)
+    backs = ["RemoteCommand=none", "SessionType=default", "StdinNull=no", "ForkAfterAuthentication=no"]
+    assert [each for each in said if each in backs] == backs

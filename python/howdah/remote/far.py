@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from howdah import HowdahError, document, interrupt
+from howdah._native import format_duration
 from howdah.remote import standby
 from howdah.remote.far_command import ANEW, MISSING, brought
 from howdah.remote.messages import FarHello
-from howdah.remote.ssh import explain, may_pass
+from howdah.remote.ssh import explain, may_pass, turned_away
 from howdah.remote.standby import FarSession, take
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 TICK_S = 0.1
 """The time between two looks at progress; also the longest that a signal waits for its handler."""
+
+_TURNS_S = 60.0
+"""How long a login is tried at a host that takes none at the moment, if the patience is not shorter."""
+_TURN_S = 1.0
+_LONGEST_TURN_S = 8.0
+"""The first pause between two such tries, and the longest one."""
 
 CANCEL_S = 2.0
 """The longest that both ends take to stop after a cancel."""
@@ -35,6 +42,10 @@ class ConnectionLost(HowdahError):
     """The connection to the far end was lost, or cannot be made at the moment: another may do."""
 
 
+class TurnedAway(ConnectionLost):
+    """The far sshd closed the connection before the login."""
+
+
 class StaleLogin(ConnectionLost):
     """A login that was kept does not answer: another will be made."""
 
@@ -47,6 +58,7 @@ def hello(started: FarSession, far_says: Callable[[str], None], agree: "Agree | 
     Raises HowdahError with the cause when no hello will come, ConnectionLost where another try may do.
     """
     why = f"howdah was not found on {started.far.login.host}"
+    turns = _Turns(min(started.patience_s, _TURNS_S))
     try:
         while True:
             try:
@@ -55,9 +67,37 @@ def hello(started: FarSession, far_says: Callable[[str], None], agree: "Agree | 
                 _bring(started, str(missing), why, agree)
             except _OtherProtocol as other:
                 why = str(other)
-                started.start_anew()
+                started.start_again(ANEW)
+            except TurnedAway as turned_away:
+                turns.wait(turned_away, far_says)
+                started.start_again(started.how)
     finally:
         started.settle()
+
+
+class _Turns:
+    """The tries of a login at a host that takes none at the moment."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._until_s = time.monotonic() + patience_s
+        self._pause_s = 0.0
+
+    def wait(self, turned_away: TurnedAway, far_says: Callable[[str], None]) -> None:
+        """Waits for the next try, of which the user is told once. Raises TurnedAway when the time is over."""
+        import random  # noqa: PLC0415, few copies need it
+
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise turned_away
+        if not self._pause_s:
+            far_says(f"howdah: {turned_away}; trying again for {format_duration(self._patience_s)}\n")
+        self._pause_s = min(2 * self._pause_s or _TURN_S, _LONGEST_TURN_S)
+        # Copies that began together are not to come together again.
+        next_s = time.monotonic() + min(self._pause_s * random.uniform(0.5, 1.5), left_s)  # noqa: S311
+        while time.monotonic() < next_s:
+            interrupt.check()
+            time.sleep(TICK_S)
 
 
 class _Missing(Exception):
@@ -120,7 +160,9 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
         if not status or said.startswith(_SAID):
             raise HowdahError(f"{far.login.host}: {said.removeprefix(_SAID)}") from None
         stderr = far.stderr()
-        kind = ConnectionLost if may_pass(status, stderr) else HowdahError
+        kind = HowdahError
+        if may_pass(status, stderr):
+            kind = TurnedAway if turned_away(status, stderr) else ConnectionLost
         raise kind(explain(far.login.host, status, stderr)) from None
 
 

@@ -4,9 +4,11 @@ Policy of kept connections. A new ssh login costs about eleven round trips, more
 small copy, so the login is kept: ssh is asked to stay in the background for KEEP_S seconds after the
 last copy, and the next copy goes through it (one round trip). Nothing is kept where the user's own ssh
 configuration says anything of shared connections (ControlPath or ControlMaster, also to switch them
-off), or where the site forbids it. The socket lies in a folder only this user can enter; its name is
-ssh's own for the host, port, user and way (%C), and the network namespace, so that another lab's far
-host is never met. After Ctrl-C or a signal the kept connection is told to end with its last session.
+off), or where the site forbids it. The socket lies in a folder only this user can enter. Its name stands for
+the network namespace, so that another lab's far host is never met, and for all that ssh resolves for the
+host: two aliases of one account may have keys with different rights there, or different known hosts, which
+ssh's own name (%C) does not tell apart. After Ctrl-C or a signal the kept connection is told to end with its
+last session.
 ``HOWDAH_SSH_KEEP_S=0`` keeps none.
 ``HOWDAH_SSH="ssh -F FILE"`` replaces the ssh command, and so does ``howdah cp -e``; then none is kept
 either, for ssh could not tell two such commands apart. It can where they name a port or a user alone.
@@ -18,9 +20,11 @@ import contextlib
 import fcntl
 import math
 import os
+import pwd
 import select
 import signal
 import time
+from _blake2 import blake2s  # hashlib would load OpenSSL
 from collections import namedtuple
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
@@ -44,24 +48,35 @@ KEPT_BYTES = 8192
 _PIPE_BYTES = 2**20
 _DRAIN_S = 0.05
 """The longest time at once for a far end that writes without end; progress is shown meanwhile."""
-_HASH_LENGTH = 40
+_HASH_BYTES = 16
 _OUTPUT_S = 2.0
 """The time that a short ssh command may take."""
 _UNSET = "/howdah/unset"
 _UNSET_TIMES = "7919"
 _ASKED = (
-    f"Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\nHost *\nControlMaster auto\nControlPath {_UNSET}\n"
-    f"ServerAliveInterval {_UNSET_TIMES}\nServerAliveCountMax {_UNSET_TIMES}\n"
+    f'Include "{{home}}/.ssh/config"\nInclude /etc/ssh/ssh_config\nHost *\nControlMaster auto\n'
+    f"ControlPath {_UNSET}\nServerAliveInterval {_UNSET_TIMES}\nServerAliveCountMax {_UNSET_TIMES}\n"
 )
 """The files that ssh reads by itself, then options. They show whether those files set shared connections, or
 the time that a connection without answers lives.
 
-ssh takes the first value of each key, and prints the default of a key like a value that was set.
+ssh takes the first value of each key, and prints the default of a key like a value that was set. It finds its
+user's file by the password database, and the ``~`` of an Include by ``$HOME``.
 """
+_PLAIN = {
+    "remotecommand": ("none", "RemoteCommand=none"),
+    "sessiontype": ("default", "SessionType=default"),
+    "stdinnull": ("no", "StdinNull=no"),
+    "forkafterauthentication": ("no", "ForkAfterAuthentication=no"),
+}
+"""What must not be set for a session that runs our command: its key, its default, and the option that sets it
+back. Given only where it is set, for ssh before 8.7 knows but the first."""
 _SOCKET_PATH_MAX = 108 - 18
 """The length of a path in sockaddr_un, less what ssh appends while it makes the socket."""
 _LAST_BYTES_MAX = 400
 
+_TURNED_AWAY = ("connection closed by", "connection reset by")
+"""What ssh writes of a connection that ends before the login; of one later: ``Connection to HOST closed``."""
 _LOGIN = "{host} refuses the login; first make this work: ssh {host} true"
 _ROUTE = "no route to {host}; check the network, or its address"
 _CAUSES = {
@@ -70,6 +85,9 @@ _CAUSES = {
     ),
     "connection refused": (
         "{host} refuses ssh: nothing listens on that port; start sshd there, or set Port in ~/.ssh/config"
+    ),
+    "during banner exchange": (
+        "{host} takes connections, but no ssh answers there; check its port, which Port in ~/.ssh/config sets"
     ),
     "timed out": (
         f"{{host}} did not answer ssh within {CONNECT_TIMEOUT_S} s; "
@@ -83,9 +101,16 @@ _CAUSES = {
     "host key verification failed": (
         "the host key of {host} is not known; check it and accept it once with: ssh {host} true"
     ),
+    "too many authentication failures": (
+        "{host} refuses the login, for ssh offers it too many keys; name the right one in ~/.ssh/config "
+        "with IdentityFile, and say IdentitiesOnly yes there"
+    ),
     "permission denied": _LOGIN,
-    "too many authentication failures": _LOGIN,
-}
+} | dict.fromkeys(
+    _TURNED_AWAY,
+    "{host} closed the connection before the login; its sshd takes only so many at a time "
+    "(MaxStartups in its sshd_config), or what listens on that port is no sshd",
+)
 """The errors of ssh (any version since 6.0; it has no translations), and what the user is told."""
 
 
@@ -112,7 +137,8 @@ class Login:
             raise HowdahError(f"{host!r} is not a host; give a name that ssh knows, as [user@]host")
         self.host = host
         self.ssh = _words(os.environ.get("HOWDAH_SSH", "")) or ["ssh"]
-        self.config = _effective_config(self.ssh, host)
+        resolved = _resolved(self.ssh, host)
+        self.config = _config(resolved)
         # The name in the command line may be an alias for any host.
         given_name = host.rpartition("@")[2]
         self.names = (given_name, self.config.get("hostname", given_name))
@@ -121,7 +147,10 @@ class Login:
         self.data_address = _direct_address(self.config)
         self.sockets = _sockets(self.config) if _is_told_apart(self.ssh) else None
         """The beginning of the names of sockets that logins and far ends are kept behind; None: none is."""
-        self.control = f"{self.sockets}-%C" if self.sockets else None
+        agent = os.fsencode(os.environ.get("SSH_AUTH_SOCK", ""))
+        self.way = blake2s(b"%s\0%s" % (resolved, agent), digest_size=_HASH_BYTES).hexdigest()
+        """Stands for all that decides where a login leads and with which rights."""
+        self.control = f"{self.sockets}-{self.way}" if self.sockets else None
 
     def start(
         self,
@@ -181,6 +210,7 @@ class Login:
 
     def _options(self, asks: bool, patience_s: float, *, shared: bool = True) -> list[str]:
         options = ["ClearAllForwardings=yes"]
+        options += [back for key, (plain, back) in _PLAIN.items() if self.config.get(key, plain) != plain]
         if not asks:
             options.append("BatchMode=yes")
         if self.config.get("connecttimeout", "none") == "none":
@@ -291,6 +321,11 @@ def may_pass(status: int | None, stderr: str) -> bool:
     return status is None or signalled or (status == LOST and not refused)
 
 
+def turned_away(status: int | None, stderr: str) -> bool:
+    """Whether the far sshd closed the connection before the login, as it does where too many come at once."""
+    return may_pass(status, stderr) and any(pattern in stderr.lower() for pattern in _TURNED_AWAY)
+
+
 def explain(host: str, status: int | None, stderr: str) -> str:
     """Explains how ``ssh HOST howdah serve`` ended, given its exit status and standard error."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
@@ -336,18 +371,30 @@ def _status(pidfd: int) -> int:
     return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
-def _effective_config(ssh: list[str], host: str) -> dict[str, str]:
-    """The configuration that ssh resolves for this host; empty when ssh refuses (its start says why)."""
+def _resolved(ssh: list[str], host: str) -> bytes:
+    """What ssh resolves for this host, a line a value; empty when ssh refuses (its start says why)."""
     asked = os.memfd_create("howdah-ssh")
     try:
-        os.write(asked, _ASKED.encode())
+        os.write(asked, os.fsencode(_ASKED.format(home=_home())))
         # An ssh that was given by the user has a configuration of its own, and nothing is kept for it.
         through = ["-F", "/dev/stdin"] if _is_told_apart(ssh) else []
-        text = _output([*ssh, *through, "-G", "--", host], stdin=os.dup(asked))
+        return _output([*ssh, *through, "-G", "--", host], stdin=os.dup(asked))
     finally:
         os.close(asked)
-    lines = text.decode(errors="surrogateescape").splitlines()
+
+
+def _config(resolved: bytes) -> dict[str, str]:
+    """The value of each key; of a key with several values the last one."""
+    lines = resolved.decode(errors="surrogateescape").splitlines()
     return {key.lower(): value for key, _, value in (line.partition(" ") for line in lines)}
+
+
+def _home() -> str:
+    """The folder in which ssh looks for its user's configuration."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "~"
 
 
 def _words(command: str) -> list[str]:
@@ -383,7 +430,7 @@ def _sockets(config: dict[str, str]) -> str | None:
     if not unset or not folder or not keep_s():
         return None
     prefix = f"{folder}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116
-    return prefix if len(os.fsencode(prefix)) + len("-") + _HASH_LENGTH <= _SOCKET_PATH_MAX else None
+    return prefix if len(os.fsencode(prefix)) + len("-") + 2 * _HASH_BYTES <= _SOCKET_PATH_MAX else None
 
 
 def private_folder() -> str | None:

@@ -18,7 +18,7 @@ import time
 import zlib
 
 from howdah import HowdahError, __version__, _native, interrupt
-from howdah.remote import endpoints, far_command, hosts, ssh
+from howdah.remote import endpoints, hosts, ssh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FarSession:
         Raises HowdahError when ssh cannot be started.
         """
         self.key = (host, command, ports)
-        self._started = (patience_s, asks)
+        self.patience_s, self._asks = patience_s, asks
         self.began_s = time.monotonic()
         login = ssh.Login(host)
         self.ports = ports or hosts.ports(*login.names)
@@ -79,17 +79,17 @@ class FarSession:
         if spare is not None:
             self.session = _native.Session(*spare)
 
-    def start_anew(self) -> None:
-        """Starts a far end in place of one of another protocol, which has ended."""
+    def start_again(self, how: str) -> None:
+        """Starts another far end in place of one that has ended; ``how`` is far_command's."""
         self.session.cancel()
         self.settle()
         self.far.end(keep_login=True)
         self.far.close()
-        (patience_s, asks), command = self._started, self.key[1]
-        login = self.far.login
-        self.how = far_command.ANEW
-        role = _role(self.ports)
-        self._speak(login, login.start(command, asks=asks, role=role, patience_s=patience_s, how=self.how))
+        login, command, role = self.far.login, self.key[1], _role(self.ports)
+        self.how = how
+        self._speak(
+            login, login.start(command, asks=self._asks, role=role, patience_s=self.patience_s, how=how)
+        )
 
 
 _begun: list[FarSession] = []
@@ -192,7 +192,7 @@ def _role(ports: "Ports | None") -> str:
 
 def _address(login: ssh.Login, command: str | None, role: str) -> tuple[str, bytes]:
     """Socket and key. The checksum only tells names apart; the key decides."""
-    key = repr((__version__, login.host, command, role, sorted(login.config.items()))).encode()
+    key = repr((__version__, login.host, command, role, login.way)).encode()
     return f"{login.sockets}-ready-{zlib.crc32(key):08x}", key
 
 
