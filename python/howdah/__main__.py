@@ -42,6 +42,8 @@ def main() -> None:
             from howdah.guarded import guarded  # noqa: PLC0415
 
             code = guarded(_commanded)
+    # Looking for garbage once more, in all that was loaded, would take longer than to end without it.
+    gc.freeze()
     sys.exit(code)
 
 

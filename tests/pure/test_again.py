@@ -233,7 +233,7 @@ def test_how_long_ssh_lives_without_answers_is_the_users_to_say(
 ) -> None:
     config = tmp_path / "config"
     config.write_text(text)
-    monkeypatch.setattr(ssh, "_ASKED", ssh._ASKED.replace("~/.ssh/config", str(config)))
+    monkeypatch.setattr(ssh, "_ASKED", ssh._ASKED.replace("{home}/.ssh/config", str(config)))
     monkeypatch.delenv("HOWDAH_SSH", raising=False)
     monkeypatch.setenv("HOWDAH_SSH_KEEP_S", "300")
     # The name of a socket must be short.

@@ -48,7 +48,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_ssh_starts_before_anything_else_is_loaded(line: list[str], ssh: str | None) -> None:
     code = (
         "import sys, howdah.remote.standby as standby\n"
-        "def far(host, command, patience_s, ports):\n"
+        "def far(host, command, patience_s, ports, modules):\n"
         "    heavy = {'howdah.transfer.run', 'msgspec', 'argparse', 'rich', 're', 'pathlib', 'typing'}\n"
         "    print(host, sorted(heavy & set(sys.modules) - before))\n"
         "    raise SystemExit(7)\n"

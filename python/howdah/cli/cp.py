@@ -12,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_LOADED = ("pathlib", "threading", "tempfile", "shlex", "msgspec")
+"""What every copy loads, the smallest first."""
+
 
 def start(**given: "Any") -> int:  # noqa: ANN401
     """Starts ssh, and then copies what ``howdah.cli.copy_command.copy`` is given. Returns the exit code."""
@@ -29,6 +32,7 @@ def start(**given: "Any") -> int:  # noqa: ANN401
                 memory=given["memory"] is not None,
                 patience_s=lambda: patience_of(given["patience"]),
                 ports=lambda: ports_of(given["ports"]),
+                modules=_LOADED,
             )
         gc.enable()
         # A C extension whose loading is broken off crashes when Python ends.

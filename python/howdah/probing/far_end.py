@@ -60,7 +60,9 @@ class Target:
 def resolved(name: str, shown: str) -> list[str]:
     """The addresses of a name. Raises HowdahError, naming ``shown``, where there are none."""
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+        # Of a text, Python makes a name for DNS, for which it loads what only other letters need.
+        host = name.encode() if name.isascii() else name
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         raise HowdahError(
             f"unknown host {shown}; check the name, or give it a HostName in ~/.ssh/config"

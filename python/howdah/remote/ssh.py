@@ -32,6 +32,10 @@ from howdah._native import Policy
 from howdah.remote import far_command
 from howdah.text import printable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 KEEP_S = 300
 CONNECT_TIMEOUT_S = 20
 LOST = 255
@@ -131,13 +135,16 @@ Pipes.__doc__ = "A running ssh: output, input and standard error of the far end,
 class Login:
     """The way in which this user's ssh reaches a host."""
 
-    def __init__(self, host: str) -> None:
-        """Asks ssh what it would do. Raises HowdahError for no host, and one that the policy forbids."""
+    def __init__(self, host: str, modules: "Sequence[str]" = ()) -> None:
+        """Asks ssh what it would do, and loads those modules until it has answered.
+
+        Raises HowdahError for no host, and one that the policy forbids.
+        """
         if not host.rpartition("@")[2] or host.startswith("-") or any(c.isspace() for c in host):
             raise HowdahError(f"{host!r} is not a host; give a name that ssh knows, as [user@]host")
         self.host = host
         self.ssh = _words(os.environ.get("HOWDAH_SSH", "")) or ["ssh"]
-        resolved = _resolved(self.ssh, host)
+        resolved = _resolved(self.ssh, host, modules)
         self.config = _config(resolved)
         # The name in the command line may be an alias for any host.
         given_name = host.rpartition("@")[2]
@@ -371,14 +378,14 @@ def _status(pidfd: int) -> int:
     return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
-def _resolved(ssh: list[str], host: str) -> bytes:
+def _resolved(ssh: list[str], host: str, modules: "Sequence[str]") -> bytes:
     """What ssh resolves for this host, a line a value; empty when ssh refuses (its start says why)."""
     asked = os.memfd_create("howdah-ssh")
     try:
         os.write(asked, os.fsencode(_ASKED.format(home=_home())))
         # An ssh that was given by the user has a configuration of its own, and nothing is kept for it.
         through = ["-F", "/dev/stdin"] if _is_told_apart(ssh) else []
-        return _output([*ssh, *through, "-G", "--", host], stdin=os.dup(asked))
+        return _output([*ssh, *through, "-G", "--", host], stdin=os.dup(asked), modules=modules)
     finally:
         os.close(asked)
 
@@ -490,12 +497,19 @@ def readable(fd: int, timeout_s: float) -> bool:
     return bool(poll.poll(timeout_s * 1e3))
 
 
-def _output(argv: list[str], stdin: int | None = None) -> bytes:
-    """The standard output of a short command: whatever it has written within ``_OUTPUT_S``."""
+def _output(argv: list[str], stdin: int | None = None, modules: "Sequence[str]" = ()) -> bytes:
+    """The standard output of a short command: whatever it has written within ``_OUTPUT_S``.
+
+    Those modules are loaded meanwhile, until it writes.
+    """
     read_fd, stdout = os.pipe()
     pid = spawn(argv, (nowhere() if stdin is None else stdin, stdout, nowhere()))
     text, deadline = b"", time.monotonic() + _OUTPUT_S
     try:
+        for module in modules:
+            if readable(read_fd, 0.0):
+                break
+            __import__(module)
         while readable(read_fd, max(0.0, deadline - time.monotonic())):
             piece = os.read(read_fd, 65536)
             if not piece:

@@ -22,7 +22,7 @@ from howdah.remote import endpoints, hosts, ssh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     Ports = tuple[int, int]
 
@@ -42,6 +42,7 @@ class FarSession:
         *,
         asks: bool = True,
         ports: "Ports | None" = None,
+        modules: "Sequence[str]" = (),
     ) -> None:
         """Takes the far end that waits, or starts one, with a data port of a range if there is one.
 
@@ -50,7 +51,7 @@ class FarSession:
         self.key = (host, command, ports)
         self.patience_s, self._asks = patience_s, asks
         self.began_s = time.monotonic()
-        login = ssh.Login(host)
+        login = ssh.Login(host, modules)
         self.ports = ports or hosts.ports(*login.names)
         self.through_kept = login.sockets is not None and _any_kept(login.sockets)
         """Whether ssh may go through a login that an earlier copy left."""
@@ -105,13 +106,17 @@ def begin(
     memory: bool,
     patience_s: "Callable[[], float]",
     ports: "Callable[[], Ports | None]",
+    modules: "Sequence[str]",
 ) -> None:
-    """Starts ssh if these names (SRC… DST) lead to a far host; of two to the one that sends."""
+    """Starts ssh if these names (SRC… DST) lead to a far host; of two to the one that sends.
+
+    Meanwhile it loads of ``modules`` what it has time for.
+    """
     try:
         way = endpoints.route(names, memory=memory)
         host = way.origin or way.host
         with interrupt.Held():
-            _begun.append(FarSession(host, far_howdah, patience_s(), ports=ports()))
+            _begun.append(FarSession(host, far_howdah, patience_s(), ports=ports(), modules=modules))
     except HowdahError:
         # The run comes to the same place, and reports it as it reports everything.
         return
