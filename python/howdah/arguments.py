@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class BadArgument(HowdahError):
-    """What was given cannot be. Its text names arguments as programs give them."""
+    """What was given cannot be on any host. Its text names arguments as programs give them."""
 
     def __init__(self, template: str, **values: object) -> None:
         """``template`` has ``{name}`` for each argument that it names, ``values`` those with their values."""
@@ -35,6 +35,10 @@ class BadArgument(HowdahError):
     def spelt(self, spell: Spell) -> str:
         """The text for someone who knows the arguments as ``spell`` says, given a name and all values."""
         return _filled(self._template, lambda name: spell(name, self._values))
+
+
+class NotHere(BadArgument):
+    """What was given cannot be because of what this host, another host or a file is like."""
 
 
 def _filled(template: str, spell: Callable[[str], str]) -> str:

@@ -14,7 +14,9 @@ from howdah.arguments import BadArgument, check_within
 from howdah.cli.copy_command import request
 from howdah.cli.cp import COMMANDS
 from howdah.cli.table import read
-from howdah.library import archive, recognition
+from howdah.control.http.address import Listening, open_socket
+from howdah.library import archive, congestion, recognition
+from howdah.library.control import Site, agents
 from howdah.library.copy import _Progress, carry_out
 from howdah.library.lab import LabOptions, lab_setup
 from howdah.transfer.pilot import asked
@@ -32,6 +34,15 @@ def nothing_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def copying(**given: object) -> Callable[[], object]:
     return lambda: ANYTHING.copy("run42/", "far:x/", **given)
+
+
+def serving(site: Site) -> None:
+    with agents(site, make_kernel=ANYTHING):
+        pass
+
+
+def listening(address: str = "127.0.0.1:0", key: Path | None = None) -> None:
+    open_socket(Listening(address=address, key=key))
 
 
 def memory(**given: object) -> Callable[[], object]:
@@ -86,6 +97,29 @@ def memory(**given: object) -> Callable[[], object]:
         (lambda: archive.prune(older_than_s=-1), "older_than_s=-1 is not from 0 to 100 years"),
         (lambda: archive.prune(keep=-1), "keep=-1 is below 0; give how many records stay"),
         (archive.prune, "choose the records to remove; give older_than_s, keep, or both"),
+        (
+            lambda: congestion.load("hold", {"guard_loss": "x"}),
+            'parameter guard_loss of hold: fraction "x" is not',
+        ),
+        (lambda: congestion.set_target(rate_bps=10**9, flow="x"), 'flow "x" is none; write 10.9.0.2:5201'),
+        (congestion.set_target, "give what to hold: one of rate_bps, window_packets and none"),
+        (lambda: congestion.forget("x"), 'prefix "x" begins with no IP address'),
+        (lambda: congestion.remember("x", rate_bps=10**9, rtt_s=0.1), 'prefix "x" begins with no IP address'),
+        (lambda: congestion.attach("cubic", to="x"), 'prefix "x" begins with no IP address'),
+        (lambda: lab_setup(LabOptions(rate="9")), 'rate: rate "9" has no unit'),
+        (lambda: lab_setup(LabOptions(burst_loss="1%")), "burst_loss: 1% has 1 value; give ENTER,LEAVE"),
+        (lambda: lab_setup(LabOptions(), host="x"), "host: no host is called x; this lab has near and far"),
+        (
+            lambda: lab_setup(LabOptions(), congestion_control="x"),
+            "congestion_control='x' is not in this kernel, which has ",
+        ),
+        (lambda: serving(Site(["a.b"])), "hosts 'a.b': give a name without dots"),
+        (lambda: serving(Site(["a", "a"])), "hosts a is given twice; each host has one agent"),
+        (lambda: listening(key=Path("k")), "TLS takes both a certificate and its key: give certificate and"),
+        (
+            lambda: listening(address="0.0.0.0:0"),
+            "0.0.0.0:0 can be reached from other hosts: name a file of tokens with tokens, or listen on",
+        ),
         (lambda: howdah.lab.symmetric(10**9, -5), "rtt_ns=-5 is below 0; give more"),
         (lambda: howdah.lab.symmetric(10**9, HUGE), f"rtt_ns={HUGE} is too large"),
         (lambda: howdah.lab.symmetric(-1, 9), "rate_bps=-1 is below 0; give more"),

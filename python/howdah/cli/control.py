@@ -19,6 +19,7 @@ _HOSTS = Option(
     "The host of the policy that this machine, or its network namespace NETNS, stands for. "
     "Default: this machine's name.",
     many=True,
+    sets=["hosts"],
 )
 _LOGIN = (
     Option("--nats-login FILE", "USER:PASSWORD. Only its owner may read the file.", kind=path),
@@ -48,17 +49,20 @@ _RUN = (
                     f"--nats {_SERVERS}",
                     "The bus to agents on other hosts and to other controllers. One controller leads.",
                     environment="HOWDAH_NATS",
+                    sets=["servers"],
                 ),
                 *_LOGIN,
             ],
             "The API and the page": [
-                Option("--listen ADDRESS", "The address of both.", default="127.0.0.1:7310"),
+                Option(
+                    "--listen ADDRESS", "The address of both.", default="127.0.0.1:7310", sets=["address"]
+                ),
                 Option(
                     "--tokens FILE",
                     "Tokens that allow reading or operating. Required beyond loopback.",
                     kind=path,
                 ),
-                Option("--cert FILE", "The certificate for HTTPS, PEM.", kind=path),
+                Option("--cert FILE", "The certificate for HTTPS, PEM.", kind=path, sets=["certificate"]),
                 Option("--key FILE", "Its private key, PEM.", kind=path),
                 Option("--plain", "Accept tokens without TLS. Only where something else encrypts."),
             ],

@@ -26,7 +26,11 @@ def _ports(text: str) -> tuple[int, int]:
 
 _NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name", kind=_program)
 _RATE = Option(
-    "--rate RATE", "The rate on the wire of each connection, as 400Mbit.", kind=rate, least="8kbit"
+    "--rate RATE",
+    "The rate on the wire of each connection, as 400Mbit.",
+    kind=rate,
+    least="8kbit",
+    sets=["rate_bps"],
 )
 _WINDOW = Option(
     "--window PACKETS",
@@ -34,6 +38,7 @@ _WINDOW = Option(
     kind=int,
     least=2,
     most=268_435_456,
+    sets=["window_packets"],
 )
 _WHICH = (
     Option("--to PREFIX", "Connections to addresses in a prefix, as 10.9.0.0/16 or 2001:db8::/32."),
@@ -101,6 +106,7 @@ _SET = Command(
                 "The rate of each connection on the wire (hold), or of payload in all (resume).",
                 kind=rate,
                 least="8kbit",
+                sets=["rate_bps"],
             ),
             _WINDOW,
             Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),

@@ -32,6 +32,7 @@ _HOSTS = (
     Option(
         "--cc NAME",
         "The congestion control of sockets that choose none. Load howdah's own first. Default: cubic.",
+        sets=["congestion_control"],
     ),
     Option("--schedule FILE", "The lab and its changes over time, as TOML. Options override it.", kind=path),
 )

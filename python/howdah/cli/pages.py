@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from howdah import __version__
 from howdah.cli import app, spelt
-from howdah.cli.table import HELP, HELP_ALL, Argument, Command, Option, Row, nearest
-from howdah.wrong import WrongLine
+from howdah.cli.table import HELP, HELP_ALL, Argument, Command, Option, Row, WrongLine, nearest
 
 COMMANDS = (
     Command(

@@ -27,6 +27,12 @@ class UsageError(Exception):
         """The command that prints what to write; null: the help of the command that was called."""
 
 
+class WrongLine(HowdahError):
+    """A line that is wrong by itself, whatever this host is and whatever its files hold; it ends with 2."""
+
+    exit_code = 2
+
+
 class HelpWanted(Exception):
     """The line asks for the command's help."""
 
@@ -278,15 +284,15 @@ def as_typed(command: Command, values: "Mapping[str, Any]", run: "Callable[[], T
     """What ``run`` returns. What the library refuses of the values of a line is named as the line has it."""
     try:
         return run()
-    except Exception as error:
-        spelt = getattr(error, "spelt", None)
-        if spelt is None:
-            raise
-        from howdah.wrong import WrongLine  # noqa: PLC0415
+    except HowdahError as error:
+        # Loaded only here: a copy reads its line before it loads what it does not need for that.
+        from howdah.arguments import BadArgument, NotHere  # noqa: PLC0415
 
-        text = spelt(lambda name, given: spell(command, values, name, given))
+        if not isinstance(error, BadArgument):
+            raise
+        text = error.spelt(lambda name, given: spell(command, values, name, given))
         # Scripts know 1 of a copy that was refused.
-        raise (HowdahError if command.spelt else WrongLine)(text) from None
+        raise (HowdahError if command.spelt or isinstance(error, NotHere) else WrongLine)(text) from None
 
 
 def spell(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapping[str, object]") -> str:
