@@ -13,9 +13,7 @@ from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
 
 from howdah import HowdahError
-
-INTEGER_MOST = 2**63 - 1
-"""The largest whole number that records and messages take."""
+from howdah.bounds import Bounds
 
 Spell = Callable[[str, Mapping[str, object]], str]
 """What someone calls an argument, of its name and the values that are known."""
@@ -49,19 +47,10 @@ def _as_keyword(name: str, values: Mapping[str, object]) -> str:
     return f"{name}={values[name]!r}" if name in values else name
 
 
-def check_within(
-    name: str, value: float | None, least: float, most: float, *, words: str | None = None, mend: str
-) -> None:
-    """Raises BadArgument unless the number is from ``least`` to ``most``, in ``words``; None is no number.
-
-    A bound of ``INTEGER_MOST`` is none that a person has to know.
-    """
-    # What is not a number is within nothing.
-    if value is not None and not least <= value <= most:
-        what = f"not from {words or f'{least:g} to {most:g}'}"
-        if most >= INTEGER_MOST:
-            what = "too large" if value > most else f"below {least:g}"
-        raise BadArgument(f"{{{name}}} is {what}; {mend}", **{name: value})
+def check_within(name: str, value: float | None, bounds: Bounds, *, mend: str) -> None:
+    """Raises BadArgument unless the number is within the bounds; None is no number."""
+    if value is not None and (why := bounds.refused(value)) is not None:
+        raise BadArgument(f"{{{name}}} is {why}; {mend}", **{name: value})
 
 
 def check_above_0(name: str, value: float | None, *, mend: str) -> None:

@@ -11,6 +11,7 @@ from test_pilot import progress
 import howdah
 from howdah import HowdahError
 from howdah.arguments import BadArgument, check_within
+from howdah.bounds import PROBED_S
 from howdah.cli.copy_command import request
 from howdah.cli.cp import COMMANDS
 from howdah.cli.table import read
@@ -65,17 +66,17 @@ def memory(**given: object) -> Callable[[], object]:
         (copying(streams=0), "streams=0 is not from 1 to 128; leave it out to take the plan's"),
         (copying(buffer_bytes=-1), "buffer_bytes=-1 is not from 4.10 kB to 1.07 GB; leave it out"),
         (copying(buffer_bytes=HUGE), f"buffer_bytes={HUGE} is not from"),
-        (copying(pacing_bps=-1), "pacing_bps=-1 is not from 8.00 kb/s to 1 Pb/s"),
+        (copying(pacing_bps=-1), "pacing_bps=-1 is not from 8.00 kb/s to 1000 Tb/s"),
         (copying(pacing_bps=HUGE), f"pacing_bps={HUGE} is not from"),
-        (copying(patience_s=math.nan), "patience_s=nan is not from 0 to 24 h; leave it out for 5 min"),
+        (copying(patience_s=math.nan), "patience_s=nan is not from 0 s to 24 h; leave it out for 5 min"),
         (copying(fairness=math.nan), "fairness=nan is not from 0 to 1"),
         (copying(ports=(9, 8)), "ports=(9, 8) is no range of ports, which are 1 to 65535"),
         (copying(delete=True, max_delete=-1), "max_delete=-1 is below 0; leave it out"),
         (copying(size_only=True, ignore_times=True), "size_only skips what ignore_times sends; leave one"),
         (copying(verify=True, dry_run=True), "dry_run copies nothing, so there is nothing for verify"),
-        (memory(for_s=math.nan), "for_s=nan is not from 0 to a year; give for example 10 s"),
-        (memory(for_s=math.inf), "for_s=inf is not from 0 to a year"),
-        (memory(for_s=-1), "for_s=-1 is not from 0 to a year"),
+        (memory(for_s=math.nan), "for_s=nan is not from 0 s to 365 d; give for example 10 s"),
+        (memory(for_s=math.inf), "for_s=inf is not from 0 s to 365 d"),
+        (memory(for_s=-1), "for_s=-1 is not from 0 s to 365 d"),
         (memory(size_bytes=-1), "size_bytes=-1 is below 0; give for example 10**10"),
         (lambda: howdah.plan_for("far", size_bytes=HUGE), f"size_bytes={HUGE} is too large"),
         (lambda: howdah.select(rtt_s=-1), "rtt_s=-1 is not above 0; give more, or leave it out"),
@@ -93,8 +94,11 @@ def memory(**given: object) -> Callable[[], object]:
             "algorithm='x' is not an algorithm; give one of",
         ),
         (lambda: list(archive.records(kind="x")), "kind='x' is not a kind of record; give one of transfer"),
-        (lambda: list(archive.records(newer_than_s=math.nan)), "newer_than_s=nan is not from 0 to 100 years"),
-        (lambda: archive.prune(older_than_s=-1), "older_than_s=-1 is not from 0 to 100 years"),
+        (
+            lambda: list(archive.records(newer_than_s=math.nan)),
+            "newer_than_s=nan is not from 0 years to 100 years",
+        ),
+        (lambda: archive.prune(older_than_s=-1), "older_than_s=-1 is not from 0 years to 100 years"),
         (lambda: archive.prune(keep=-1), "keep=-1 is below 0; give how many records stay"),
         (archive.prune, "choose the records to remove; give older_than_s, keep, or both"),
         (
@@ -178,7 +182,7 @@ def test_what_is_right_goes_through(tmp_path: Path) -> None:
 
 def test_another_reader_has_names_of_its_own() -> None:
     with pytest.raises(BadArgument) as caught:
-        check_within("for_s", 7200, 1, 3600, words="1 s to 1 h", mend="leave {it} and {for_s}")
+        check_within("for_s", 7200, PROBED_S, mend="leave {it} and {for_s}")
     spelt = caught.value.spelt(lambda name, given: f"<{name} {given.get(name)}>")
     assert spelt == "<for_s 7200> is not from 1 s to 1 h; leave <it None> and <for_s 7200>"
 

@@ -1,5 +1,6 @@
 """The table of ``howdah control``."""
 
+from howdah.bounds import ASKED_S, PRIORITY, WEIGHT
 from howdah.cli.table import Argument, Command, Option, as_json, duration, path
 
 _SERVERS = "nats://HOST:PORT[,…]"
@@ -156,7 +157,7 @@ _START = Command(
                 "How long, as 90s. Default: until stopped.",
                 key="lasting",
                 kind=duration,
-                least="1s",
+                within=ASKED_S,
             ),
             *_WHOSE,
             Option("--wait", "Wait until it is in force."),
@@ -193,15 +194,13 @@ _ORDER = (
                     "--weight N",
                     "Its part beside classes of the same priority: twice the weight, twice the share.",
                     kind=int,
-                    least=1,
-                    most=10_000,
+                    within=WEIGHT,
                 ),
                 Option(
                     "--priority N",
                     "Classes of higher priority get their shares first.",
                     kind=int,
-                    least=0,
-                    most=100,
+                    within=PRIORITY,
                 ),
                 Option("--restore", "Go back to the terms of the policy file."),
             ],

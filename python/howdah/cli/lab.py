@@ -19,7 +19,7 @@ _LINK = (
     Option(
         "--frame-overhead SIZE", "Bytes on the wire for each packet beside itself. Default: Ethernet's 38B."
     ),
-    Option("--seed N", "The seed of loss and jitter. Default: 1.", kind=int, least=0),
+    Option("--seed N", "The seed of loss and jitter. Default: 1.", kind=int),
 )
 _HOSTS = (
     Option(

@@ -12,7 +12,8 @@ import msgspec
 
 from howdah import HowdahError, document
 from howdah._native import check_link
-from howdah.arguments import INTEGER_MOST, check_within, typed
+from howdah.arguments import check_within, typed
+from howdah.bounds import INTEGER_MOST, Bounds
 
 Whole = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MOST)]
 Share = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -169,8 +170,10 @@ def symmetric(
     """The same both ways, half of ``rtt_ns`` each way. Raises HowdahError on values out of range."""
     whole = {"rate_bps": rate_bps, "rtt_ns": rtt_ns, "queue_bytes": queue_bytes, "mtu": mtu, "seed": seed}
     for name, value in whole.items():
-        check_within(name, value, 0, 2**64 - 1, mend="give more" if value and value < 0 else "give less")
-    check_within("loss", loss, 0, 1, mend="give for example 0.001")
+        check_within(
+            name, value, Bounds(0, 2**64 - 1), mend="give more" if value and value < 0 else "give less"
+        )
+    check_within("loss", loss, Bounds(0, 1), mend="give for example 0.001")
     there_ns = rtt_ns // 2
     there, back = (
         Direction(rate_bps=rate_bps, delay_ns=delay_ns, queue_bytes=queue_bytes, loss=loss)

@@ -17,13 +17,11 @@ from msgspec import Meta
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_rate
+from howdah.bounds import PRIORITY, WEIGHT
 from howdah.tomlfile import Rate, Ratio
 
 FLOW_LEAST_BPS = 8_000
 """The least rate that ``hd_hold`` can hold."""
-WEIGHT_MAX = 10_000
-"""The same limit as for weights of cgroups; only their ratios count."""
-PRIORITY_MAX = 100
 
 
 class TermsText(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,12 +31,12 @@ class TermsText(msgspec.Struct, forbid_unknown_fields=True):
     minimum: Annotated[str | None, Meta(description="the rate that it always has")] = None
     maximum: Annotated[str | None, Meta(description="the rate that it gets at most")] = None
     weight: Annotated[
-        Annotated[int, Meta(ge=1, le=WEIGHT_MAX)] | None,
-        Meta(description=f"its part beside classes of the same priority, 1 to {WEIGHT_MAX:,}"),
+        Annotated[int, Meta(ge=WEIGHT.least, le=WEIGHT.most)] | None,
+        Meta(description=f"its part beside classes of the same priority, {WEIGHT}"),
     ] = None
     priority: Annotated[
-        Annotated[int, Meta(ge=0, le=PRIORITY_MAX)] | None,
-        Meta(description=f"higher ones are filled first, 0 to {PRIORITY_MAX}"),
+        Annotated[int, Meta(ge=PRIORITY.least, le=PRIORITY.most)] | None,
+        Meta(description=f"higher ones are filled first, {PRIORITY}"),
     ] = None
 
 
