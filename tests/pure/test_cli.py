@@ -101,12 +101,13 @@ def test_ctrl_c_after_a_command_has_ended_changes_nothing() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line() -> None:
+@pytest.mark.parametrize("loading", ["howdah.guarded", "howdah.cli.app"])
+def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line(loading: str) -> None:
     code = (
-        "import os, signal, sys, howdah.guarded\n"
+        "import os, signal, sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'howdah.cli.app': os.kill(os.getpid(), signal.SIGINT)\n"
+        f"        if name == {loading!r}: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sys.argv = ['howdah', 'archive', 'ls']\n"
