@@ -26,7 +26,10 @@ class BadArgument(HowdahError):
     """What was given cannot be on any host. Its text names arguments as programs give them."""
 
     def __init__(self, template: str, **values: object) -> None:
-        """``template`` has ``{name}`` for each argument that it names, ``values`` those with their values."""
+        """``template`` has ``{name}`` for each argument that it names, ``values`` those with their values.
+
+        Other text of a caller's goes through ``literal``.
+        """
         super().__init__(_filled(template, lambda name: _as_keyword(name, values)))
         self._template, self._values = template, values
 
@@ -40,7 +43,12 @@ class NotHere(BadArgument):
 
 
 def _filled(template: str, spell: Callable[[str], str]) -> str:
-    return re.sub(r"\{(\w+)\}", lambda found: spell(found[1]), template)
+    return re.sub(r"\{(\{|(\w+)\})", lambda found: spell(found[2]) if found[2] else "{", template)
+
+
+def literal(text: str) -> str:
+    """The text as part of a template, in which its braces name nothing."""
+    return text.replace("{", "{{")
 
 
 def _as_keyword(name: str, values: Mapping[str, object]) -> str:

@@ -21,6 +21,7 @@ from howdah.library.control import Site, agents
 from howdah.library.copy import _Progress, carry_out
 from howdah.library.lab import LabOptions, lab_setup
 from howdah.transfer.pilot import asked
+from howdah.verification.lists import algorithm_of
 
 HUGE = 10**40
 ANYTHING: Any = howdah
@@ -117,6 +118,11 @@ def memory(**given: object) -> Callable[[], object]:
             lambda: lab_setup(LabOptions(), congestion_control="x"),
             "congestion_control='x' is not in this kernel, which has ",
         ),
+        (copying(limit="fast"), "limit fast: fast is not a rate; give for example"),
+        (lambda: algorithm_of(Path("x")), "manifest x does not say which digests to write"),
+        (lambda: ANYTHING.copy(ANYTHING.Memory(size_bytes=1), "far"), "memory takes a far host and no files"),
+        (lambda: recognition.train("x", "x.bin"), "a model must end in .npz; give x.npz as model"),
+        (lambda: lab_setup(LabOptions(rate="{rtt}")), 'rate: rate "{rtt}" is not a number'),
         (lambda: serving(Site(["a.b"])), "hosts 'a.b': give a name without dots"),
         (lambda: serving(Site(["a", "a"])), "hosts a is given twice; each host has one agent"),
         (lambda: listening(key=Path("k")), "TLS takes both a certificate and its key: give certificate and"),

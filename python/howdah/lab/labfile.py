@@ -43,7 +43,7 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import parse_bytes, parse_fraction
-from howdah.arguments import BadArgument
+from howdah.arguments import BadArgument, literal
 from howdah.lab.topology import PAIR, Topology, dumbbell
 from howdah.text import count
 from howdah.tomlfile import Duration, Rate, Size, U, Unit
@@ -237,7 +237,9 @@ def _link(lab: _LabTable, options: LabOptions, file: str) -> LinkSpec:
             try:
                 values["queue_bytes"] = queue.bytes(values.get("rate_bps"), rtt_ns)
             except HowdahError as error:
-                raise (HowdahError if options.queue is None else BadArgument)(str(error)) from None
+                raise (
+                    HowdahError(str(error)) if options.queue is None else BadArgument(literal(str(error)))
+                ) from None
     typed: dict[str, Any] = {
         key: _option(kind, str(text), key)
         for key, kind in _WHOLE_LINK.items()
@@ -274,7 +276,7 @@ def _option(kind: type[U], text: str, option: str) -> U:
     try:
         return kind.read(text)
     except HowdahError as error:
-        raise BadArgument(f"{{{option}}}: {error}") from None
+        raise BadArgument(f"{{{option}}}: {literal(str(error))}") from None
 
 
 def _options(options: LabOptions, place: int) -> dict[str, Any]:
@@ -288,7 +290,7 @@ def _options(options: LabOptions, place: int) -> dict[str, Any]:
         parts = text.split(",")
         if len(parts) > 2:
             raise BadArgument(
-                f"{{{key}}}: {text} has more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR"
+                f"{{{key}}}: {literal(text)} has more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR"
             )
         values[key] = _option(kind, parts[min(place, len(parts) - 1)], key)
     if options.burst_loss is not None:
@@ -300,7 +302,7 @@ def _burst(text: str) -> _BurstTable:
     parts = text.split(",")
     if not 2 <= len(parts) <= 4:
         raise BadArgument(
-            f"{{burst_loss}}: {text} has {count(len(parts), 'value')}; "
+            f"{{burst_loss}}: {literal(text)} has {count(len(parts), 'value')}; "
             "give ENTER,LEAVE[,BAD[,GOOD]], as 0.01%,20%"
         )
     return _BurstTable(*(_option(_Loss, part, "burst_loss") for part in parts))
@@ -338,7 +340,9 @@ def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:
 
     def wrong(key: str, says: str) -> HowdahError:
         of_file = getattr(options, key) is None
-        return HowdahError(f"{file}: {key}: {says}") if of_file else BadArgument(f"{{{key}}}: {says}")
+        return (
+            HowdahError(f"{file}: {key}: {says}") if of_file else BadArgument(f"{{{key}}}: {literal(says)}")
+        )
 
     kind = given("topology", "pair")
     if kind not in _TOPOLOGIES:
@@ -356,7 +360,7 @@ def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:
         return dumbbell(left, right, lan_rate_bps=rate_bps)
     except HowdahError as error:
         of_file = all(getattr(options, key) is None for key in _LAN_KEYS)
-        raise (HowdahError if of_file else BadArgument)(str(error)) from None
+        raise HowdahError(str(error)) if of_file else BadArgument(literal(str(error))) from None
 
 
 def _side(value: int | str | list[str]) -> int | list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from howdah import HowdahError
 from howdah.archive import Archive
-from howdah.arguments import BadArgument
+from howdah.arguments import BadArgument, literal
 from howdah.cc import programs, resume
 from howdah.cc.choose import choose
 from howdah.cc.places import ALL_PORTS, Place, is_flow
@@ -36,7 +36,7 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     try:
         programs.check_settings(name, settings)
     except HowdahError as error:
-        raise BadArgument(str(error)) from None
+        raise BadArgument(literal(str(error))) from None
     return programs.load(name, settings)
 
 
@@ -78,7 +78,7 @@ def set_target(
     except HowdahError as error:
         if flow is None or is_flow(flow):
             raise
-        raise BadArgument(str(error)) from None
+        raise BadArgument(literal(str(error))) from None
 
 
 def remember(
@@ -171,7 +171,7 @@ def _place(to: str | None, ports: str | None, cgroup: str | None, namespace: int
     try:
         place.check()
     except HowdahError as error:
-        raise BadArgument(str(error)) from None
+        raise BadArgument(literal(str(error))) from None
     return place
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from howdah import HowdahError
-from howdah.arguments import BadArgument, NotHere
+from howdah.arguments import BadArgument, NotHere, literal
 from howdah.control.bus import Access, opened, prepare
 from howdah.control.bus.access import login
 from howdah.control.http import prepared
@@ -192,7 +192,7 @@ def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
     for text in texts:
         name, equals, file = text.partition("=")
         try:
-            members.name(name, "{hosts}")
+            members.name(literal(name), "{hosts}")
         except HowdahError as error:
             raise BadArgument(str(error)) from None
         if name in found:
@@ -206,7 +206,7 @@ def _inode(name: str, file: str) -> int:
         return Path(file).stat().st_ino
     except OSError as error:
         raise NotHere(
-            f"{{hosts}} {name}={file}: {error.strerror}; give the file of a network namespace, "
+            f"{{hosts}} {name}={literal(file)}: {error.strerror}; give the file of a network namespace, "
             f"as /run/netns/{name}"
         ) from None
 

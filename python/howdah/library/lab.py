@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from howdah import HowdahError
-from howdah.arguments import BadArgument, NotHere
+from howdah.arguments import BadArgument, NotHere, literal
 from howdah.cc.choose import choose
 from howdah.interrupt import Interrupted
 from howdah.lab import labfile, messages, tree
@@ -40,7 +40,7 @@ def lab_setup(
     """
     link, topology = labfile.build(options, None if file is None else Path(file))
     if host is not None and host not in (known := [each.name for each in topology.hosts]):
-        raise BadArgument(f"{{host}}: no host is called {host}; this lab has {some(known)}")
+        raise BadArgument(f"{{host}}: no host is called {literal(host)}; this lab has {some(known)}")
     control = _control(congestion_control)
     return LabSetup(link, topology, sshd=sshd, command=(*command,), host=host, congestion_control=control)
 

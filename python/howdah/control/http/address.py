@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError
-from howdah.arguments import BadArgument, NotHere
+from howdah.arguments import BadArgument, NotHere, literal
 
 DEFAULT_PORT = 7310
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
@@ -69,7 +69,7 @@ def open_socket(wanted: Listening) -> socket.socket:
     except OSError as error:
         listener.close()
         raise NotHere(
-            f"cannot listen on {wanted.address}: {os.strerror(error.errno or 0)}; "
+            f"cannot listen on {literal(wanted.address)}: {os.strerror(error.errno or 0)}; "
             "name another with {address}"
         ) from None
     return listener
@@ -104,13 +104,11 @@ def _check_safe(wanted: Listening, host: str) -> None:
     tls(wanted)
     if is_loopback(host):
         return
+    far = f"{literal(wanted.address)} can be reached from other hosts"
     if wanted.tokens is None:
-        raise BadArgument(
-            f"{wanted.address} can be reached from other hosts: name a file of tokens with {{tokens}}, "
-            "or listen on 127.0.0.1"
-        )
+        raise BadArgument(f"{far}: name a file of tokens with {{tokens}}, or listen on 127.0.0.1")
     if wanted.certificate is None and not wanted.plain:
         raise BadArgument(
-            f"{wanted.address} can be reached from other hosts, and tokens would travel in the clear: "
+            f"{far}, and tokens would travel in the clear: "
             "give {certificate} and {key}, or {plain} where something else encrypts"
         )
