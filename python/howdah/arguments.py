@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class BadArgument(HowdahError):
-    """What was given cannot be on any host. Its text names arguments as programs give them."""
+    """What was given cannot be. Its text names arguments as programs give them."""
 
     def __init__(self, template: str, **values: object) -> None:
         """``template`` has ``{name}`` for each argument that it names, ``values`` those with their values.
@@ -39,7 +39,21 @@ class BadArgument(HowdahError):
 
 
 class NotHere(BadArgument):
-    """What was given cannot be because of what this host, another host or a file is like."""
+    """What was given cannot be here: because of what this host, another host or a file is like."""
+
+
+class Refusing:
+    """Has an error inside of it be one of what was given, by its name where there is one."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self._before = "" if name is None else f"{{{name}}}: "
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, HowdahError):
+            raise BadArgument(self._before + literal(str(error))) from None
 
 
 def _filled(template: str, spell: Callable[[str], str]) -> str:

@@ -3,7 +3,7 @@
 Nothing more is imported here, since tables of commands are made of it.
 """
 
-from howdah._native import parse_duration
+from howdah._native import format_rate, parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def times(*texts: str) -> Bounds:
     return Bounds(*words, show=words.__getitem__)
 
 
+HELD_LEAST_BPS = 8_000
+HELD_BPS = Bounds(HELD_LEAST_BPS, show=format_rate)
+"""The rates that ``hd_hold`` can hold (crates/cc)."""
 PROBED_S = times("1 s", "1 h")
 """How long a path is probed."""
 TRAFFIC_S = times("100 ms", "24 h")

@@ -10,7 +10,7 @@ from test_pilot import progress
 
 import howdah
 from howdah import HowdahError
-from howdah.arguments import BadArgument, check_within
+from howdah.arguments import BadArgument, Refusing, check_within, literal
 from howdah.bounds import PROBED_S
 from howdah.cli.copy_command import request
 from howdah.cli.cp import COMMANDS
@@ -21,6 +21,7 @@ from howdah.library.control import Site, agents
 from howdah.library.copy import _Progress, carry_out
 from howdah.library.lab import LabOptions, lab_setup
 from howdah.transfer.pilot import asked
+from howdah.values.link import BadLink, Burst, checked
 from howdah.verification.lists import algorithm_of
 
 HUGE = 10**40
@@ -211,6 +212,28 @@ def test_a_link_that_cannot_be_is_told_by_its_keys(given: dict[str, Any], says: 
     with pytest.raises(HowdahError) as caught:
         howdah.Lab(link)
     assert str(caught.value).startswith(says)
+
+
+def test_a_link_that_cannot_be_has_its_field_as_values() -> None:
+    def bad(mtu: int = 1500, way: dict[str, Any] | None = None) -> tuple[object, ...]:
+        with pytest.raises(BadLink) as caught:
+            checked(howdah.lab.LinkSpec(howdah.lab.Direction(**way or {}), howdah.lab.Direction(), mtu=mtu))
+        found = caught.value
+        return found.way, found.change, found.field, found.part, found.says
+
+    changes = (howdah.lab.Change(at_ns=1), howdah.lab.Change(at_ns=2, burst=Burst(2.0, 0.1)))
+    assert bad(mtu=9) == (None, None, "mtu", None, " is 9 bytes; it must be 576 bytes to 65535 bytes")
+    assert bad(way={"loss": 2.0}) == ("near_to_far", None, "loss", None, " is 2; it must be 0 to 1")
+    assert bad(way={"loss": -1.0})[:4] == ("near_to_far", None, "loss", None)
+    assert bad(way={"burst": Burst(0.1, 2.0)})[:4] == ("near_to_far", None, "burst", "leave")
+    assert bad(way={"changes": changes})[:4] == ("near_to_far", 1, "burst", "enter")
+
+
+def test_braces_of_a_caller_name_no_argument() -> None:
+    bad = BadArgument(f"{{streams}}: {literal('{streams} {x')} }}", streams=3)
+    assert str(bad) == "streams=3: {streams} {x }"
+    with pytest.raises(BadArgument, match=r"^rate: no \{rtt\}$"), Refusing("rate"):
+        raise HowdahError("no {rtt}")
 
 
 def test_a_pilot_answers_with_a_steering() -> None:

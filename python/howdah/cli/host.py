@@ -1,7 +1,7 @@
 """The tables of ``howdah doctor`` and ``cc``, which make a host ready, and what ``doctor`` does."""
 
 from howdah._native import CC_PROGRAMS, HowdahError
-from howdah.bounds import Bounds
+from howdah.bounds import HELD_BPS, Bounds
 from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, as_json, duration, rate, share
 
 _JSON = as_json()
@@ -26,13 +26,11 @@ def _ports(text: str) -> tuple[int, int]:
 
 
 _NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name", kind=_program)
-_HELD_BPS = Bounds(rate("8kbit"), show=lambda _: "8 kbit")
-"""What hold can hold (crates/cc)."""
 _RATE = Option(
     "--rate RATE",
     "The rate on the wire of each connection, as 400Mbit.",
     kind=rate,
-    within=_HELD_BPS,
+    within=HELD_BPS,
     sets=["rate_bps"],
 )
 _WINDOW = Option(
@@ -107,7 +105,7 @@ _SET = Command(
                 "--rate RATE",
                 "The rate of each connection on the wire (hold), or of payload in all (resume).",
                 kind=rate,
-                within=_HELD_BPS,
+                within=HELD_BPS,
                 sets=["rate_bps"],
             ),
             _WINDOW,

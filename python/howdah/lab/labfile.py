@@ -36,6 +36,7 @@ and changes in time. Every value is text with its unit::
 """
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,7 +44,7 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import parse_bytes, parse_fraction
-from howdah.arguments import BadArgument, literal
+from howdah.arguments import BadArgument, Refusing, literal
 from howdah.lab.topology import PAIR, Topology, dumbbell
 from howdah.text import count
 from howdah.tomlfile import Duration, Rate, Size, U, Unit
@@ -234,12 +235,8 @@ def _link(lab: _LabTable, options: LabOptions, file: str) -> LinkSpec:
     rtt_ns = sum(values.get("delay_ns", 0) for values in directions.values())
     for values in directions.values():
         if (queue := values.get("queue_bytes")) is not None:
-            try:
+            with nullcontext() if options.queue is None else Refusing():
                 values["queue_bytes"] = queue.bytes(values.get("rate_bps"), rtt_ns)
-            except HowdahError as error:
-                raise (
-                    HowdahError(str(error)) if options.queue is None else BadArgument(literal(str(error)))
-                ) from None
     typed: dict[str, Any] = {
         key: _option(kind, str(text), key)
         for key, kind in _WHOLE_LINK.items()
@@ -256,27 +253,25 @@ def _link(lab: _LabTable, options: LabOptions, file: str) -> LinkSpec:
 def _as_written(bad: BadLink, lab: _LabTable, options: LabOptions, file: str) -> HowdahError:
     """The error, with the option or the key of the file in place of the field."""
     key = _KEYS.get(bad.field, bad.field)
-    inner = f": {bad.part}" if bad.part else ""
-    says = inner + re.sub(r"\w+_bps", "rate", bad.says)
+    says = (f": {bad.part}" if bad.part else "") + re.sub(r"\w+_bps", "rate", bad.says)
     if bad.change is not None:
         of_way = [place for place, each in enumerate(lab.change, 1) if each.direction in {None, bad.way}]
         return HowdahError(f"{file}: change {of_way[bad.change]}: {key}{says}")
-    written = {"delay": "rtt", "burst": "burst_loss"}.get(key, key)
+    whole = {"delay": "rtt", "burst": "burst_loss"}.get(key, key)
+    of_one_way = bad.way is not None and getattr(getattr(lab, bad.way), key, None) is not None
+    if getattr(options, whole) is None and of_one_way:
+        return HowdahError(f"{file}: {bad.way}: {key}{says}")
     if key == "delay":
         says = f", one way,{says}"
-    if getattr(options, written) is not None:
-        return BadArgument(f"{{{written}}}{says}")
-    if bad.way is not None and getattr(getattr(lab, bad.way), key, None) is not None:
-        return HowdahError(f"{file}: {bad.way}: {key}{says.removeprefix(', one way,')}")
-    return HowdahError(f"{file}: {'rtt' if key == 'delay' else key}{says}")
+    if getattr(options, whole) is None:
+        return HowdahError(f"{file}: {'rtt' if key == 'delay' else key}{says}")
+    return BadArgument(f"{{{whole}}}{says}")
 
 
 def _option(kind: type[U], text: str, option: str) -> U:
     """The value of an option. Raises BadArgument."""
-    try:
+    with Refusing(option):
         return kind.read(text)
-    except HowdahError as error:
-        raise BadArgument(f"{{{option}}}: {literal(str(error))}") from None
 
 
 def _options(options: LabOptions, place: int) -> dict[str, Any]:
@@ -356,11 +351,9 @@ def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:
     rate_bps = None if lab.lan_rate is None else int(lab.lan_rate)
     if options.lan_rate is not None:
         rate_bps = int(_option(Rate, options.lan_rate, "lan_rate"))
-    try:
+    of_file = all(getattr(options, key) is None for key in _LAN_KEYS)
+    with nullcontext() if of_file else Refusing():
         return dumbbell(left, right, lan_rate_bps=rate_bps)
-    except HowdahError as error:
-        of_file = all(getattr(options, key) is None for key in _LAN_KEYS)
-        raise HowdahError(str(error)) if of_file else BadArgument(literal(str(error))) from None
 
 
 def _side(value: int | str | list[str]) -> int | list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from howdah import HowdahError
 from howdah.archive import Archive
-from howdah.arguments import BadArgument, literal
+from howdah.arguments import BadArgument, Refusing, literal
 from howdah.cc import programs, resume
 from howdah.cc.choose import choose
 from howdah.cc.places import ALL_PORTS, Place, is_flow
@@ -33,10 +33,8 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     parameter that there is not, without root, and where the kernel refuses; what it said is a note then.
     """
     settings = list((parameters or {}).items())
-    try:
+    with Refusing():
         programs.check_settings(name, settings)
-    except HowdahError as error:
-        raise BadArgument(literal(str(error))) from None
     return programs.load(name, settings)
 
 
@@ -168,10 +166,8 @@ def detach(
 
 def _place(to: str | None, ports: str | None, cgroup: str | None, namespace: int | None) -> Place:
     place = Place(to, ports or ALL_PORTS, namespace, cgroup)
-    try:
+    with Refusing():
         place.check()
-    except HowdahError as error:
-        raise BadArgument(literal(str(error))) from None
     return place
 
 
