@@ -11,29 +11,41 @@ from howdah import streams
 
 def main() -> None:
     """Runs the command in ``sys.argv`` and exits with its code."""
+    try:
+        code = _run()
+    except KeyboardInterrupt:
+        # While nothing is loaded yet that says so (``howdah.guarded``).
+        print("howdah: interrupted by SIGINT", file=sys.stderr)
+        code = 130
+    # Looking for garbage once more, in all that was loaded, would take longer than to end without it.
+    gc.freeze()
+    sys.exit(code)
+
+
+def _run() -> int:
     streams.ready()
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":
             from howdah._native import serve  # noqa: PLC0415
 
-            code = serve(words)
+            return serve(words)
         case "sink":
             from howdah.traffic import sink  # noqa: PLC0415
 
-            code = sink.main(words)
+            return sink.main(words)
         case "respond":
             from howdah.probing import far_end  # noqa: PLC0415
 
-            code = far_end.respond(words)
+            return far_end.respond(words)
         case "reread":
             from howdah.verification import ends  # noqa: PLC0415
 
-            code = ends.reread(words)
+            return ends.reread(words)
         case "standby":
             from howdah.remote import standby  # noqa: PLC0415
 
-            code = standby.main(words)
+            return standby.main(words)
         case _:
             if command == "cp":
                 # Looking for garbage takes a millisecond, and until ssh is on its way there is none.
@@ -41,10 +53,7 @@ def main() -> None:
                 gc.disable()
             from howdah.guarded import guarded  # noqa: PLC0415
 
-            code = guarded(_commanded)
-    # Looking for garbage once more, in all that was loaded, would take longer than to end without it.
-    gc.freeze()
-    sys.exit(code)
+            return guarded(_commanded)
 
 
 def _commanded() -> int:

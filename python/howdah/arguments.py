@@ -13,9 +13,7 @@ from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
 
 from howdah import HowdahError
-
-INTEGER_MOST = 2**63 - 1
-"""The largest whole number that records and messages take."""
+from howdah.bounds import Bounds
 
 Spell = Callable[[str, Mapping[str, object]], str]
 """What someone calls an argument, of its name and the values that are known."""
@@ -28,7 +26,10 @@ class BadArgument(HowdahError):
     """What was given cannot be. Its text names arguments as programs give them."""
 
     def __init__(self, template: str, **values: object) -> None:
-        """``template`` has ``{name}`` for each argument that it names, ``values`` those with their values."""
+        """``template`` has ``{name}`` for each argument that it names, ``values`` those with their values.
+
+        Other text of a caller's goes through ``literal``.
+        """
         super().__init__(_filled(template, lambda name: _as_keyword(name, values)))
         self._template, self._values = template, values
 
@@ -37,27 +38,41 @@ class BadArgument(HowdahError):
         return _filled(self._template, lambda name: spell(name, self._values))
 
 
+class NotHere(BadArgument):
+    """What was given cannot be here: because of what this host, another host or a file is like."""
+
+
+class Refusing:
+    """Has an error inside of it be one of what was given, by its name where there is one."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self._before = "" if name is None else f"{{{name}}}: "
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, HowdahError):
+            raise BadArgument(self._before + literal(str(error))) from None
+
+
 def _filled(template: str, spell: Callable[[str], str]) -> str:
-    return re.sub(r"\{(\w+)\}", lambda found: spell(found[1]), template)
+    return re.sub(r"\{(\{|(\w+)\})", lambda found: spell(found[2]) if found[2] else "{", template)
+
+
+def literal(text: str) -> str:
+    """The text as part of a template, in which its braces name nothing."""
+    return text.replace("{", "{{")
 
 
 def _as_keyword(name: str, values: Mapping[str, object]) -> str:
     return f"{name}={values[name]!r}" if name in values else name
 
 
-def check_within(
-    name: str, value: float | None, least: float, most: float, *, words: str | None = None, mend: str
-) -> None:
-    """Raises BadArgument unless the number is from ``least`` to ``most``, in ``words``; None is no number.
-
-    A bound of ``INTEGER_MOST`` is none that a person has to know.
-    """
-    # What is not a number is within nothing.
-    if value is not None and not least <= value <= most:
-        what = f"not from {words or f'{least:g} to {most:g}'}"
-        if most >= INTEGER_MOST:
-            what = "too large" if value > most else f"below {least:g}"
-        raise BadArgument(f"{{{name}}} is {what}; {mend}", **{name: value})
+def check_within(name: str, value: float | None, bounds: Bounds, *, mend: str) -> None:
+    """Raises BadArgument unless the number is within the bounds; None is no number."""
+    if value is not None and (why := bounds.refused(value)) is not None:
+        raise BadArgument(f"{{{name}}} is {why}; {mend}", **{name: value})
 
 
 def check_above_0(name: str, value: float | None, *, mend: str) -> None:

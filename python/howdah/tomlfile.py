@@ -158,7 +158,7 @@ def convert(table: object, kind: type[T], where: str, see: str) -> T:
     try:
         return msgspec.convert(table, kind, dec_hook=_custom)
     except msgspec.ValidationError as error:
-        raise HowdahError(f"{where}: {_in_words(error, kind, see)}") from None
+        raise HowdahError(f"{where}: {in_words(error, kind, see)}") from None
 
 
 def value(kind: type[U], text: str, where: str) -> U:
@@ -208,7 +208,7 @@ def _nested(value: object, kind: type[T], place: str = "") -> T:
         raise ValueError(f"{error}{place}") from None
 
 
-def _in_words(error: msgspec.ValidationError, kind: object, see: str) -> str:
+def in_words(error: msgspec.ValidationError, kind: object, see: str) -> str:
     """The error as ``runs 1: streams 2: expected a whole number >= 1; see: …``."""
     problem, *places = str(error).split(" - at `$")
     path = "".join(place.rstrip("`") for place in reversed(places))

@@ -92,5 +92,5 @@ def test_a_controller_that_cannot_listen_leaves_no_program() -> None:
     """
     serve = [*HOWDAH, "control", "serve", "/dev/stdin", "--host", "base20", "--listen", "192.0.2.1:1"]
     failed = subprocess.run(serve, input=policy, capture_output=True, text=True, timeout=60, check=False)
-    assert failed.returncode == 1, failed.stderr
+    assert failed.returncode == 2, failed.stderr
     wait_until(lambda: not in_kernel(), SOON_S)

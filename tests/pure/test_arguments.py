@@ -10,14 +10,19 @@ from test_pilot import progress
 
 import howdah
 from howdah import HowdahError
-from howdah.arguments import BadArgument, check_within
+from howdah.arguments import BadArgument, Refusing, check_within, literal
+from howdah.bounds import PROBED_S
 from howdah.cli.copy_command import request
 from howdah.cli.cp import COMMANDS
 from howdah.cli.table import read
-from howdah.library import archive, recognition
+from howdah.control.http.address import Listening, open_socket
+from howdah.library import archive, congestion, recognition
+from howdah.library.control import Site, agents
 from howdah.library.copy import _Progress, carry_out
 from howdah.library.lab import LabOptions, lab_setup
 from howdah.transfer.pilot import asked
+from howdah.values.link import BadLink, Burst, checked
+from howdah.verification.lists import algorithm_of
 
 HUGE = 10**40
 ANYTHING: Any = howdah
@@ -32,6 +37,15 @@ def nothing_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def copying(**given: object) -> Callable[[], object]:
     return lambda: ANYTHING.copy("run42/", "far:x/", **given)
+
+
+def serving(site: Site) -> None:
+    with agents(site, make_kernel=ANYTHING):
+        pass
+
+
+def listening(address: str = "127.0.0.1:0", key: Path | None = None) -> None:
+    open_socket(Listening(address=address, key=key))
 
 
 def memory(**given: object) -> Callable[[], object]:
@@ -54,17 +68,17 @@ def memory(**given: object) -> Callable[[], object]:
         (copying(streams=0), "streams=0 is not from 1 to 128; leave it out to take the plan's"),
         (copying(buffer_bytes=-1), "buffer_bytes=-1 is not from 4.10 kB to 1.07 GB; leave it out"),
         (copying(buffer_bytes=HUGE), f"buffer_bytes={HUGE} is not from"),
-        (copying(pacing_bps=-1), "pacing_bps=-1 is not from 8.00 kb/s to 1 Pb/s"),
+        (copying(pacing_bps=-1), "pacing_bps=-1 is not from 8.00 kb/s to 1000 Tb/s"),
         (copying(pacing_bps=HUGE), f"pacing_bps={HUGE} is not from"),
-        (copying(patience_s=math.nan), "patience_s=nan is not from 0 to 24 h; leave it out for 5 min"),
+        (copying(patience_s=math.nan), "patience_s=nan is not from 0 s to 24 h; leave it out for 5 min"),
         (copying(fairness=math.nan), "fairness=nan is not from 0 to 1"),
         (copying(ports=(9, 8)), "ports=(9, 8) is no range of ports, which are 1 to 65535"),
         (copying(delete=True, max_delete=-1), "max_delete=-1 is below 0; leave it out"),
         (copying(size_only=True, ignore_times=True), "size_only skips what ignore_times sends; leave one"),
         (copying(verify=True, dry_run=True), "dry_run copies nothing, so there is nothing for verify"),
-        (memory(for_s=math.nan), "for_s=nan is not from 0 to a year; give for example 10 s"),
-        (memory(for_s=math.inf), "for_s=inf is not from 0 to a year"),
-        (memory(for_s=-1), "for_s=-1 is not from 0 to a year"),
+        (memory(for_s=math.nan), "for_s=nan is not from 0 s to 365 d; give for example 10 s"),
+        (memory(for_s=math.inf), "for_s=inf is not from 0 s to 365 d"),
+        (memory(for_s=-1), "for_s=-1 is not from 0 s to 365 d"),
         (memory(size_bytes=-1), "size_bytes=-1 is below 0; give for example 10**10"),
         (lambda: howdah.plan_for("far", size_bytes=HUGE), f"size_bytes={HUGE} is too large"),
         (lambda: howdah.select(rtt_s=-1), "rtt_s=-1 is not above 0; give more, or leave it out"),
@@ -82,10 +96,41 @@ def memory(**given: object) -> Callable[[], object]:
             "algorithm='x' is not an algorithm; give one of",
         ),
         (lambda: list(archive.records(kind="x")), "kind='x' is not a kind of record; give one of transfer"),
-        (lambda: list(archive.records(newer_than_s=math.nan)), "newer_than_s=nan is not from 0 to 100 years"),
-        (lambda: archive.prune(older_than_s=-1), "older_than_s=-1 is not from 0 to 100 years"),
+        (
+            lambda: list(archive.records(newer_than_s=math.nan)),
+            "newer_than_s=nan is not from 0 years to 100 years",
+        ),
+        (lambda: archive.prune(older_than_s=-1), "older_than_s=-1 is not from 0 years to 100 years"),
         (lambda: archive.prune(keep=-1), "keep=-1 is below 0; give how many records stay"),
         (archive.prune, "choose the records to remove; give older_than_s, keep, or both"),
+        (
+            lambda: congestion.load("hold", {"guard_loss": "x"}),
+            'parameter guard_loss of hold: fraction "x" is not',
+        ),
+        (lambda: congestion.set_target(rate_bps=10**9, flow="x"), 'flow "x" is none; write 10.9.0.2:5201'),
+        (congestion.set_target, "give what to hold: one of rate_bps, window_packets and none"),
+        (lambda: congestion.forget("x"), 'prefix "x" begins with no IP address'),
+        (lambda: congestion.remember("x", rate_bps=10**9, rtt_s=0.1), 'prefix "x" begins with no IP address'),
+        (lambda: congestion.attach("cubic", to="x"), 'prefix "x" begins with no IP address'),
+        (lambda: lab_setup(LabOptions(rate="9")), 'rate: rate "9" has no unit'),
+        (lambda: lab_setup(LabOptions(burst_loss="1%")), "burst_loss: 1% has 1 value; give ENTER,LEAVE"),
+        (lambda: lab_setup(LabOptions(), host="x"), "host: no host is called x; this lab has near and far"),
+        (
+            lambda: lab_setup(LabOptions(), congestion_control="x"),
+            "congestion_control='x' is not in this kernel, which has ",
+        ),
+        (copying(limit="fast"), "limit fast: fast is not a rate; give for example"),
+        (lambda: algorithm_of(Path("x")), "manifest x does not say which digests to write"),
+        (lambda: ANYTHING.copy(ANYTHING.Memory(size_bytes=1), "far"), "memory takes a far host and no files"),
+        (lambda: recognition.train("x", "x.bin"), "a model must end in .npz; give x.npz as model"),
+        (lambda: lab_setup(LabOptions(rate="{rtt}")), 'rate: rate "{rtt}" is not a number'),
+        (lambda: serving(Site(["a.b"])), "hosts 'a.b': give a name without dots"),
+        (lambda: serving(Site(["a", "a"])), "hosts a is given twice; each host has one agent"),
+        (lambda: listening(key=Path("k")), "TLS takes both a certificate and its key: give certificate and"),
+        (
+            lambda: listening(address="0.0.0.0:0"),
+            "0.0.0.0:0 can be reached from other hosts: name a file of tokens with tokens, or listen on",
+        ),
         (lambda: howdah.lab.symmetric(10**9, -5), "rtt_ns=-5 is below 0; give more"),
         (lambda: howdah.lab.symmetric(10**9, HUGE), f"rtt_ns={HUGE} is too large"),
         (lambda: howdah.lab.symmetric(-1, 9), "rate_bps=-1 is below 0; give more"),
@@ -144,7 +189,7 @@ def test_what_is_right_goes_through(tmp_path: Path) -> None:
 
 def test_another_reader_has_names_of_its_own() -> None:
     with pytest.raises(BadArgument) as caught:
-        check_within("for_s", 7200, 1, 3600, words="1 s to 1 h", mend="leave {it} and {for_s}")
+        check_within("for_s", 7200, PROBED_S, mend="leave {it} and {for_s}")
     spelt = caught.value.spelt(lambda name, given: f"<{name} {given.get(name)}>")
     assert spelt == "<for_s 7200> is not from 1 s to 1 h; leave <it None> and <for_s 7200>"
 
@@ -167,6 +212,28 @@ def test_a_link_that_cannot_be_is_told_by_its_keys(given: dict[str, Any], says: 
     with pytest.raises(HowdahError) as caught:
         howdah.Lab(link)
     assert str(caught.value).startswith(says)
+
+
+def test_a_link_that_cannot_be_has_its_field_as_values() -> None:
+    def bad(mtu: int = 1500, way: dict[str, Any] | None = None) -> tuple[object, ...]:
+        with pytest.raises(BadLink) as caught:
+            checked(howdah.lab.LinkSpec(howdah.lab.Direction(**way or {}), howdah.lab.Direction(), mtu=mtu))
+        found = caught.value
+        return found.way, found.change, found.field, found.part, found.says
+
+    changes = (howdah.lab.Change(at_ns=1), howdah.lab.Change(at_ns=2, burst=Burst(2.0, 0.1)))
+    assert bad(mtu=9) == (None, None, "mtu", None, " is 9 bytes; it must be 576 bytes to 65535 bytes")
+    assert bad(way={"loss": 2.0}) == ("near_to_far", None, "loss", None, " is 2; it must be 0 to 1")
+    assert bad(way={"loss": -1.0})[:4] == ("near_to_far", None, "loss", None)
+    assert bad(way={"burst": Burst(0.1, 2.0)})[:4] == ("near_to_far", None, "burst", "leave")
+    assert bad(way={"changes": changes})[:4] == ("near_to_far", 1, "burst", "enter")
+
+
+def test_braces_of_a_caller_name_no_argument() -> None:
+    bad = BadArgument(f"{{streams}}: {literal('{streams} {x')} }}", streams=3)
+    assert str(bad) == "streams=3: {streams} {x }"
+    with pytest.raises(BadArgument, match=r"^rate: no \{rtt\}$"), Refusing("rate"):
+        raise HowdahError("no {rtt}")
 
 
 def test_a_pilot_answers_with_a_steering() -> None:

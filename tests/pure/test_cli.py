@@ -101,12 +101,13 @@ def test_ctrl_c_after_a_command_has_ended_changes_nothing() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line() -> None:
+@pytest.mark.parametrize("loading", ["howdah.guarded", "howdah.cli.app"])
+def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line(loading: str) -> None:
     code = (
-        "import os, signal, sys, howdah.guarded\n"
+        "import os, signal, sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'howdah.cli.app': os.kill(os.getpid(), signal.SIGINT)\n"
+        f"        if name == {loading!r}: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sys.argv = ['howdah', 'archive', 'ls']\n"
@@ -237,36 +238,75 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (
             ["cp", "--pace", "1bit", "/", "b:c"],
             1,
-            "howdah: --pace 1bit is not from 8.00 kb/s to 1 Pb/s; leave it out",
+            "howdah: --pace 1bit is not from 8.00 kb/s to 1000 Tb/s; leave it out",
         ),
         (["cp", "no such file", "b:c"], 1, "howdah: cannot read no such file: No such file or directory"),
         (["archive", "show", "last"], 1, "howdah: no record yet in "),
         (["doctor", "--rate", "10"], 2, "Invalid value for '--rate': "),
-        (["probe", "--for", "0s", "x"], 2, "Invalid value for '--for': 0s is below 1s; see: howdah probe"),
-        (["probe", "--for", "2h", "x"], 2, "Invalid value for '--for': 2h is above 1h; see: howdah probe"),
+        (["probe", "--for", "0s", "x"], 2, "Invalid value for '--for': 0s is not from 1 s to 1 h; see: "),
+        (["probe", "--for", "2h", "x"], 2, "Invalid value for '--for': 2h is not from 1 s to 1 h; see: "),
         (["probe", "--for", "10", "x"], 2, "Invalid value for '--for': "),
         (["archive", "ls", "--kind", "nosuch"], 2, "nosuch is not one of transfer, traffic, probe, link"),
         (["archive", "prune"], 2, "howdah: choose the records to remove"),
         (["doctor", "--ports", "9-x"], 2, "Invalid value for '--ports': 9-x is not a range of ports; give"),
         (["cc", "attach", "--to", "nowhere", "--cc", "cubic"], 2, "howdah: "),
+        (["cc", "load", "hold", "--set", "guard_loss=x"], 2, "howdah: parameter guard_loss of hold: "),
+        (
+            ["cc", "load", "hold", "--set", "guard_loss=0.01%"],
+            2,
+            "parameter guard_loss of hold: 0.01% is out",
+        ),
+        (["cc", "load", "hold", "--set", "nosuch=1"], 2, 'howdah: hold has no parameter "nosuch"; it has '),
+        (["cc", "load", "hold", "--set", "=1"], 2, 'howdah: hold has no parameter ""; it has '),
+        (["cc", "set", "hold"], 2, "howdah: give what to hold: one of --rate, --window and --none"),
+        (["cc", "set", "hold", "--none", "--flow", "x"], 2, 'howdah: flow "x" is none; write 10.9.0.2:5201'),
+        (["cc", "set", "hold", "--none", "--flow", "::1:5"], 2, 'howdah: flow "::1:5" is none; write '),
+        (["cc", "set", "resume", "--to", "x", "--none"], 2, 'howdah: prefix "x" begins with no IP address'),
+        (
+            ["cc", "set", "resume", "--to", "x", "--rate", "1Gbit", "--rtt", "1ms"],
+            2,
+            'howdah: prefix "x" begins with no IP address',
+        ),
+        (["sweep", "x", "--for", "0s"], 2, "howdah: --for 0 is not above 0; give more, or leave it out"),
+        (["lab", "run", "--host", "x", "--", "true"], 2, "howdah: --host: no host is called x; this lab has"),
+        (["lab", "run", "--cc", "x", "--", "true"], 1, "howdah: --cc x is not in this kernel, which has "),
         (["cc", "load", "nosuch"], 2, "Invalid value for 'NAME': nosuch is not one of "),
         (["help", "nosuch"], 2, "howdah: there is no help on nosuch"),
         (["control", "urgent", "start", "a", "--for", "soon"], 2, "Invalid value for '--for': "),
         (["shared", "train", "x", "-o", "y.npz", "--classifier", "x"], 2, "x is not one of "),
         (["shared", "train", "x", "-o", "y.npz", "--window", "10"], 2, "Invalid value for '--window': "),
-        (["control", "urgent", "start", "a", "--for", "0s"], 2, "Invalid value for '--for': 0s is below 1s"),
-        (["control", "set", "a", "--weight", "0"], 2, "Invalid value for '--weight': 0 is below 1"),
-        (["control", "set", "a", "--priority", "101"], 2, "Invalid value for '--priority': 101 is above 100"),
+        (["control", "urgent", "start", "a", "--for", "0s"], 2, "Invalid value for '--for': 0s is below 1 s"),
+        (
+            ["control", "set", "a", "--weight", "0"],
+            2,
+            "Invalid value for '--weight': 0 is not from 1 to 10,000",
+        ),
+        (
+            ["control", "set", "a", "--priority", "101"],
+            2,
+            "Invalid value for '--priority': 101 is not from 0 to 100",
+        ),
+        (["lab", "run", "--rate", "{rate}", "--", "true"], 2, '--rate: rate "{rate}" is not a number with'),
+        (["lab", "up", "{x}"], 2, "howdah: '{x}' is not a lab name; give 1 to 32 letters"),
+        (["limit", "x", "fast"], 2, "howdah: the limit fast: fast is not a rate; give for example"),
+        (["cp", "--limit", "fast", "/", "b:"], 1, "howdah: --limit fast: fast is not a rate; give for"),
+        (
+            ["cp", "--memory", "1B", "a"],
+            1,
+            "howdah: --memory takes a far host and no files; write it as HOST:",
+        ),
+        (["cp", "--manifest", "x", "/etc/hostname", "b:"], 1, "howdah: --manifest x does not say which"),
+        (["cp", "--metrics", "70000", "/etc/hostname", "b:"], 1, "howdah: --metrics 70000 is not a port"),
         (["lab", "run", "--rate", "1000", "--", "true"], 2, "howdah: --rate: "),
         (["lab", "run", "--rate", "0bit", "--", "true"], 2, "howdah: --rate is 0 b/s; it must be "),
-        (["lab", "run", "--seed", "-1", "--", "true"], 2, "Invalid value for '--seed': -1 is below 0"),
+        (["lab", "run", "--seed", "-1", "--", "true"], 2, "howdah: --seed: -1 is not a whole number"),
         (["lab", "run", "--left", "2", "--", "true"], 2, "howdah: --left: a pair of hosts has no LAN"),
         (["lab", "run", "--schedule", "/no/such", "--", "true"], 1, "howdah: cannot read /no/such"),
         (["select"], 2, "howdah: the round trip is missing; give --rtt, or --host to measure it"),
         (["select", "--rtt", "0ms"], 2, "howdah: --rtt 0 is not above 0; give more, or leave it out"),
         (["select", "--rtt", "9"], 2, "Invalid value for '--rtt': "),
         (["doctor", "--rate", "0Mbit"], 2, "howdah: --rate 0 is not above 0; give more"),
-        (["cp", "--patience", "25h", "/", "b:"], 1, "howdah: --patience 25h is not from 0 to 24 h; leave"),
+        (["cp", "--patience", "25h", "/", "b:"], 1, "howdah: --patience 25h is not from 0 s to 24 h; leave"),
         (["select", "--rtt", "9ms", "--path", "x"], 1, "howdah: nothing was measured on 'x'; measured: none"),
         (["nothing"], 2, "howdah: No such command 'nothing'"),
         (["prob", "far"], 2, "howdah: No such command 'prob', nearest is 'probe'; see: howdah --help"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import get_args, get_type_hints
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from requirement import missing
 from samples import howdah
 
 from howdah._native import HowdahError
+from howdah.bounds import Bounds, times
 from howdah.cli import app, completion, pages
 from howdah.cli.results import KINDS
 from howdah.cli.table import (
@@ -50,7 +52,7 @@ def table(*rows: Argument | Option, **more: bool) -> Command:
 COPY = table(
     Argument("SRC... DST", "", key="names", many=True),
     Option("--streams N", ""),
-    Option("-n, --most N", "", kind=int, least=1, default=20),
+    Option("-n, --most N", "", kind=int, within=Bounds(1), default=20),
     Option("-q, --quiet", ""),
     Option("-v", "", key="verbose"),
     Option("--set KEY", "", many=True),
@@ -193,14 +195,14 @@ def test_a_table_is_whole_and_its_function_takes_what_is_read(
 
 def test_a_value_that_a_kind_refuses_is_a_mistake_of_the_line() -> None:
     line = table(
-        Option("--for TIME", "", kind=duration, least="1s", most="1h", default="2s", key="lasting"),
+        Option("--for TIME", "", kind=duration, within=times("1 s", "1 h"), default="2s", key="lasting"),
         Option("--rate RATE", "", kind=rate),
     )
     assert read(line, [], {}) == {"lasting": 2.0, "rate": None}
     assert read(line, ["--for", "1min", "--rate=1Gbit"], {}) == {"lasting": 60.0, "rate": 10**9}
     for words, says in (
-        (["--for", "0.9s"], "Invalid value for '--for': 0.9s is below 1s"),
-        (["--for=61min"], "Invalid value for '--for': 61min is above 1h"),
+        (["--for", "0.9s"], "Invalid value for '--for': 0.9s is not from 1 s to 1 h"),
+        (["--for=61min"], "Invalid value for '--for': 61min is not from 1 s to 1 h"),
         (["--rate", "10"], "Invalid value for '--rate': rate \"10\" has no unit"),
     ):
         with pytest.raises(UsageError) as refused:
@@ -210,8 +212,11 @@ def test_a_value_that_a_kind_refuses_is_a_mistake_of_the_line() -> None:
 
 def test_choices_and_ranges_are_those_of_what_takes_them() -> None:
     rows = {row.key: row for rows in dict(ALL)["howdah", "control", "set"].rows.values() for row in rows}
-    assert (rows["weight"].least, rows["weight"].most) == (1, terms.WEIGHT_MAX)
-    assert (rows["priority"].least, rows["priority"].most) == (0, terms.PRIORITY_MAX)
+    schema = msgspec.json.schema(terms.TermsText)["$defs"]["TermsText"]["properties"]
+    for key in ("weight", "priority"):
+        taken, within = schema[key]["anyOf"][0], rows[key].within
+        assert within is not None
+        assert (taken["minimum"], taken["maximum"]) == (within.least, within.most)
     assert get_args(get_type_hints(Record)["kind"]) == KINDS
 
 

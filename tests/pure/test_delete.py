@@ -77,6 +77,12 @@ def test_what_was_not_removed_is_an_error_in_words() -> None:
         "the target has 12,000 files, folders and links that the source does not have, more than "
         "--max-delete 10000, so none was removed; list them with --dry-run, or allow more"
     )
+    by_program = copy_request(["a", "dtn2:d"], [], delete=True, max_delete=10_000)
+    outcome = finished(removal=came_to(0, held="too-many")).outcome
+    assert outcome is not None
+    assert str(in_words(by_program, outcome)).endswith(
+        "more than max_delete 10000, so none was removed; list them with dry_run, or allow more"
+    )
     unread = said(came_to(0, held="left-out"), left_out=["cannot read x"])
     assert unread is not None
     assert unread.startswith("1 file or folder could not be read")

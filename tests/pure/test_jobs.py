@@ -179,7 +179,7 @@ def test_metrics_are_what_a_copy_is_and_leave_out_what_is_not_known(tmp_path: Pa
     assert found(file.read_text())["howdah_copy_bytes_total"] == 9
     assert [path.name for path in tmp_path.iterdir()] == ["copy.prom"]
     with (
-        pytest.raises(HowdahError, match=r"^--metrics .*no/x: No such file or directory$"),
+        pytest.raises(HowdahError, match=r"^metrics .*no/x: No such file or directory$"),
         Metrics(str(tmp_path / "no" / "x"), seen.now),
     ):
         pass
@@ -197,15 +197,15 @@ def test_a_port_answers_on_loopback_alone() -> None:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
         with socket.socket() as other:
             assert other.connect_ex(("127.0.0.2", port)) != 0
-        with pytest.raises(HowdahError, match=rf"^--metrics {port}: .*; give another port$"):
+        with pytest.raises(HowdahError, match=rf"^metrics {port}: .*; give another port$"):
             Metrics(str(port), seen.now).__enter__()
     with socket.socket() as closed:
         assert closed.connect_ex(("127.0.0.1", port)) != 0
-    with pytest.raises(HowdahError, match=r"^--metrics 70000 is not a port"):
+    with pytest.raises(HowdahError, match=r"^metrics 70000 is not a port"):
         Metrics("70000", seen.now).__enter__()
-    with pytest.raises(HowdahError, match=r"^--metrics -1 is not a port"):
+    with pytest.raises(HowdahError, match=r"^metrics -1 is not a port"):
         Metrics("-1", seen.now).__enter__()
-    with pytest.raises(HowdahError, match=r"^--metrics '' names no file; give a file, or a port$"):
+    with pytest.raises(HowdahError, match=r"^metrics '' names no file; give a file, or a port$"):
         Metrics("", seen.now).__enter__()
 
 
@@ -258,7 +258,7 @@ def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
         "moved 1.25 GB, 0 files, 0 skipped, 0 restarts, in 10.5 s",
         "end failed: the disk\\nis full",
     ]
-    with pytest.raises(HowdahError, match=r"^--log-file .*: Is a directory$"):
+    with pytest.raises(HowdahError, match=r"^log_file .*: Is a directory$"):
         LogFile(tmp_path, "0f3a9c", "")
     full = LogFile(Path("/dev/full"), "0f3a9c", "")
     full.ended(record)

@@ -49,11 +49,11 @@ def test_a_queue_is_of_its_directions_rate_and_the_round_trip(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (LabOptions(loss="0.01"), "--loss: 0.01 could mean 0.01% or 1%; write one of them"),
-        (LabOptions(loss="1%,1"), "--loss: 1 could mean 1% or 100%; write one of them"),
+        (LabOptions(loss="0.01"), "loss: 0.01 could mean 0.01% or 1%; write one of them"),
+        (LabOptions(loss="1%,1"), "loss: 1 could mean 1% or 100%; write one of them"),
         (
             LabOptions(burst_loss="0.001,20%"),
-            "--burst-loss: 0.001 could mean 0.001% or 0.1%; write one of them",
+            "burst_loss: 0.001 could mean 0.001% or 0.1%; write one of them",
         ),
         (
             LabOptions(rtt="1ms", queue="2BDP"),
@@ -65,7 +65,7 @@ def test_a_queue_is_of_its_directions_rate_and_the_round_trip(tmp_path: Path) ->
         ),
         (
             LabOptions(rate="1Gbit", rtt="1ms", queue="0BDP"),
-            '--queue: 0BDP: give bytes, or 0.01 to 100 BDP, as "0.5BDP"',
+            'queue: 0BDP: give bytes, or 0.01 to 100 BDP, as "0.5BDP"',
         ),
     ],
 )
@@ -138,21 +138,21 @@ def test_a_change_says_only_what_changes() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (LabOptions(rate="10"), "--rate: "),
-        (LabOptions(rtt="100"), "--rtt: "),
-        (LabOptions(rtt="-1ms"), "--rtt: "),
-        (LabOptions(queue="big"), "--queue: "),
+        (LabOptions(rate="10"), "rate: "),
+        (LabOptions(rtt="100"), "rtt: "),
+        (LabOptions(rtt="-1ms"), "rtt: "),
+        (LabOptions(queue="big"), "queue: "),
         (LabOptions(queue="100B"), "queue"),
-        (LabOptions(loss="101%"), "--loss: "),
-        (LabOptions(jitter="x"), "--jitter: "),
+        (LabOptions(loss="101%"), "loss: "),
+        (LabOptions(jitter="x"), "jitter: "),
         (LabOptions(rate="1Gbit,2Gbit,3Gbit"), "more than two"),
-        (LabOptions(rate="0Gbit"), "--rate is 0 b/s; it must be 1 kb/s to 1 Tb/s"),
-        (LabOptions(rate="1Gbit", queue="100B"), "--queue is 100 B; it must be "),
-        (LabOptions(rtt="500s"), "--rtt, one way, is "),
-        (LabOptions(burst_loss="1%"), "--burst-loss"),
-        (LabOptions(mtu=100), "--mtu is 100 bytes"),
-        (LabOptions(frame_overhead="38"), "--frame-overhead: "),
-        (LabOptions(seed=-1), "--seed: -1"),
+        (LabOptions(rate="0Gbit"), "rate is 0 b/s; it must be 1 kb/s to 1 Tb/s"),
+        (LabOptions(rate="1Gbit", queue="100B"), "queue is 100 B; it must be "),
+        (LabOptions(rtt="500s"), "rtt, one way, is "),
+        (LabOptions(burst_loss="1%"), "burst_loss"),
+        (LabOptions(mtu=100), "mtu is 100 bytes"),
+        (LabOptions(frame_overhead="38"), "frame_overhead: "),
+        (LabOptions(seed=-1), "seed: -1"),
     ],
 )
 def test_bad_options_are_refused_by_name_in_one_line(options: LabOptions, named: str) -> None:

@@ -205,9 +205,9 @@ def test_bad_files_are_refused_by_file_and_key(tmp_path: Path, text: str, named:
 
 def test_bad_options_are_refused_by_name() -> None:
     for options, named in (
-        (labfile.LabOptions(left="2"), "--left: a pair of hosts has no LAN"),
-        (labfile.LabOptions(topology="star"), "--topology: 'star' is unknown"),
-        (labfile.LabOptions(topology="dumbbell", lan_rate="10"), "--lan-rate: "),
+        (labfile.LabOptions(left="2"), "left: a pair of hosts has no LAN"),
+        (labfile.LabOptions(topology="star"), "topology: 'star' is unknown"),
+        (labfile.LabOptions(topology="dumbbell", lan_rate="10"), "lan_rate: "),
     ):
         with pytest.raises(HowdahError, match=named):
             labfile.build(options)

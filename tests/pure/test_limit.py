@@ -69,7 +69,7 @@ def test_limits_are_told_as_they_are_read(text: str) -> None:
 def test_what_is_no_limit_is_refused_with_what_to_write(text: str, why: str) -> None:
     with pytest.raises(HowdahError) as refused:
         Limits.parse(text)
-    assert str(refused.value).startswith(f"--limit {text}")
+    assert str(refused.value).startswith(f"limit {text}")
     assert why in str(refused.value)
 
 

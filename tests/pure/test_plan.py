@@ -131,7 +131,7 @@ def test_a_given_choice_is_told_with_what_it_replaced() -> None:
 def test_a_choice_that_the_schedule_cannot_follow_is_refused() -> None:
     planned = msgspec.structs.replace(SMALL, changes=[Later(at_s=5.0, streams=4)])
     assert planned.given("streams", 4, "--streams", "Streams").streams == 4
-    with pytest.raises(HowdahError, match="--streams 3: the change at 5 s needs more streams"):
+    with pytest.raises(HowdahError, match="streams=3: the change at 5 s needs more streams"):
         planned.given("streams", 3, "--streams", "Streams")
 
 

@@ -169,6 +169,6 @@ def test_what_makes_the_figures_worse_is_noted_and_too_little_is_refused() -> No
     assert [note.split(" ")[1] for note in probe.notes] == ["probe", "answers", "answers:"]
     assert probe.gaps == []
     assert len(probe.rtt_s) == 100
-    with pytest.raises(Exception, match="too few to tell"):
+    with pytest.raises(Exception, match="too few to tell anything; give a longer for_s"):
         few = ProbingResult(looks=many[:3], counts=counts, elapsed_s=1.0)
         summary(few, Rhythm(), "icmp", "192.0.2.7")

@@ -328,7 +328,7 @@ def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
     write_recording(recording("udp", "run"), tmp_path / "run.npz")
     given = [str(tmp_path / "run.npz"), "-o"]
     for words, says in (
-        ([*given, "model.bin"], "must end in .npz; give -o model.npz"),
+        ([*given, "model.bin"], "must end in .npz; give model.npz as --output"),
         ([*given, str(tmp_path / "no" / "model.npz")], "no folder"),
         ([*given, str(tmp_path / "model.npz")], "class '1 udp' has one run"),
         ([str(tmp_path / "none.npz"), "-o", str(tmp_path / "model.npz")], "there is no recording"),

@@ -51,7 +51,7 @@ def test_a_probe_is_kept_with_who_was_there(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["last", "-o", "run.txt"], "give -o run.npz"),
+        (["last", "-o", "run.txt"], "give run.npz as --output"),
         (["last", "-o", "run.npz", "--others", "two bbr"], "'two bbr' does not name competing traffic"),
         (["last", "-o", "run.npz", "--others", "nobody, 1 bbr"], "does not name competing traffic"),
         (["last", "-o", "run.npz", "--others", "1 bbr, 2 bbr"], "does not name competing traffic"),

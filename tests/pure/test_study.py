@@ -90,7 +90,7 @@ def test_late_runs_and_files_count_when_told(runs: Runs) -> None:
 
 def test_what_is_left_out_is_said_when_nothing_is_left(runs: Runs) -> None:
     only_late = runs[runs.late]
-    with pytest.raises(HowdahError, match=r"there are 1 late \(count them with --late\)"):
+    with pytest.raises(HowdahError, match=r"there are 1 late \(count them with late\)"):
         study(only_late)
     with pytest.raises(HowdahError, match="no runs to make a profile of; measure some with: howdah sweep"):
         study(runs[:0])

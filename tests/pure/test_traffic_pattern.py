@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah._native import HowdahError
+from howdah.bounds import TRAFFIC_S
 from howdah.traffic.pattern import (
-    DURATION_MAX_S,
     DURATION_S,
     Pattern,
     Rbudp,
@@ -32,7 +32,7 @@ def test_scenarios_are_patterns(file: Path) -> None:
     found = load_pattern(file)
     assert f"traffic-{found.name}" == file.stem
     assert found.summary
-    assert 0 < found.duration_s <= DURATION_MAX_S
+    assert 0 < found.duration_s <= TRAFFIC_S.most
 
 
 def test_the_papers_patterns_are_there() -> None:
@@ -115,10 +115,10 @@ def test_what_cannot_be_is_refused(loads: list[str], named: str) -> None:
 
 @pytest.mark.parametrize("duration", ["0s", "25h"])
 def test_loads_are_bounded_in_time(duration: str) -> None:
-    with pytest.raises(HowdahError, match="24h at most"):
+    with pytest.raises(HowdahError, match="is not from 100 ms to 24 h; give another"):
         pattern('kind = "tcp"', head=f'name = "a"\nduration = "{duration}"')
-    with pytest.raises(HowdahError, match="24h at most"):
-        pattern('kind = "tcp"', lasting_s=DURATION_MAX_S + 1)
+    with pytest.raises(HowdahError, match="is not from 100 ms to 24 h; give another"):
+        pattern('kind = "tcp"', lasting_s=TRAFFIC_S.most + 1)
 
 
 def test_what_is_no_pattern_is_refused(tmp_path: Path) -> None:

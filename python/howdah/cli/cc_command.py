@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from howdah import HowdahError, document
 from howdah.cli.shown import print_parts
+from howdah.cli.table import WrongLine
 from howdah.library import congestion
 from howdah.words import cc as report
-from howdah.wrong import WrongLine
 
 T = TypeVar("T")
 

@@ -1,5 +1,6 @@
 """The table of ``howdah control``."""
 
+from howdah.bounds import ASKED_S, PRIORITY, WEIGHT
 from howdah.cli.table import Argument, Command, Option, as_json, duration, path
 
 _SERVERS = "nats://HOST:PORT[,…]"
@@ -19,6 +20,7 @@ _HOSTS = Option(
     "The host of the policy that this machine, or its network namespace NETNS, stands for. "
     "Default: this machine's name.",
     many=True,
+    sets=["hosts"],
 )
 _LOGIN = (
     Option("--nats-login FILE", "USER:PASSWORD. Only its owner may read the file.", kind=path),
@@ -48,17 +50,20 @@ _RUN = (
                     f"--nats {_SERVERS}",
                     "The bus to agents on other hosts and to other controllers. One controller leads.",
                     environment="HOWDAH_NATS",
+                    sets=["servers"],
                 ),
                 *_LOGIN,
             ],
             "The API and the page": [
-                Option("--listen ADDRESS", "The address of both.", default="127.0.0.1:7310"),
+                Option(
+                    "--listen ADDRESS", "The address of both.", default="127.0.0.1:7310", sets=["address"]
+                ),
                 Option(
                     "--tokens FILE",
                     "Tokens that allow reading or operating. Required beyond loopback.",
                     kind=path,
                 ),
-                Option("--cert FILE", "The certificate for HTTPS, PEM.", kind=path),
+                Option("--cert FILE", "The certificate for HTTPS, PEM.", kind=path, sets=["certificate"]),
                 Option("--key FILE", "Its private key, PEM.", kind=path),
                 Option("--plain", "Accept tokens without TLS. Only where something else encrypts."),
             ],
@@ -152,7 +157,7 @@ _START = Command(
                 "How long, as 90s. Default: until stopped.",
                 key="lasting",
                 kind=duration,
-                least="1s",
+                within=ASKED_S,
             ),
             *_WHOSE,
             Option("--wait", "Wait until it is in force."),
@@ -189,15 +194,13 @@ _ORDER = (
                     "--weight N",
                     "Its part beside classes of the same priority: twice the weight, twice the share.",
                     kind=int,
-                    least=1,
-                    most=10_000,
+                    within=WEIGHT,
                 ),
                 Option(
                     "--priority N",
                     "Classes of higher priority get their shares first.",
                     kind=int,
-                    least=0,
-                    most=100,
+                    within=PRIORITY,
                 ),
                 Option("--restore", "Go back to the terms of the policy file."),
             ],

@@ -11,10 +11,10 @@ import msgspec
 
 from howdah import HowdahError, document, interrupt
 from howdah.cli.signalled import signalled
+from howdah.cli.table import WrongLine
 from howdah.library import control
 from howdah.library.control import Access, Client, Listening, Serving, Site, login
 from howdah.text import printable
-from howdah.wrong import WrongLine
 
 
 class Ordered(msgspec.Struct):

@@ -1,6 +1,7 @@
 """The tables of ``howdah doctor`` and ``cc``, which make a host ready, and what ``doctor`` does."""
 
 from howdah._native import CC_PROGRAMS, HowdahError
+from howdah.bounds import HELD_BPS, Bounds
 from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, as_json, duration, rate, share
 
 _JSON = as_json()
@@ -26,14 +27,18 @@ def _ports(text: str) -> tuple[int, int]:
 
 _NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name", kind=_program)
 _RATE = Option(
-    "--rate RATE", "The rate on the wire of each connection, as 400Mbit.", kind=rate, least="8kbit"
+    "--rate RATE",
+    "The rate on the wire of each connection, as 400Mbit.",
+    kind=rate,
+    within=HELD_BPS,
+    sets=["rate_bps"],
 )
 _WINDOW = Option(
     "--window PACKETS",
     "The congestion window of each connection, in packets.",
     kind=int,
-    least=2,
-    most=268_435_456,
+    within=Bounds(2, 2**28),
+    sets=["window_packets"],
 )
 _WHICH = (
     Option("--to PREFIX", "Connections to addresses in a prefix, as 10.9.0.0/16 or 2001:db8::/32."),
@@ -100,7 +105,8 @@ _SET = Command(
                 "--rate RATE",
                 "The rate of each connection on the wire (hold), or of payload in all (resume).",
                 kind=rate,
-                least="8kbit",
+                within=HELD_BPS,
+                sets=["rate_bps"],
             ),
             _WINDOW,
             Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),

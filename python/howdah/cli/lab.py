@@ -19,7 +19,7 @@ _LINK = (
     Option(
         "--frame-overhead SIZE", "Bytes on the wire for each packet beside itself. Default: Ethernet's 38B."
     ),
-    Option("--seed N", "The seed of loss and jitter. Default: 1.", kind=int, least=0),
+    Option("--seed N", "The seed of loss and jitter. Default: 1.", kind=int),
 )
 _HOSTS = (
     Option(
@@ -32,6 +32,7 @@ _HOSTS = (
     Option(
         "--cc NAME",
         "The congestion control of sockets that choose none. Load howdah's own first. Default: cubic.",
+        sets=["congestion_control"],
     ),
     Option("--schedule FILE", "The lab and its changes over time, as TOML. Options override it.", kind=path),
 )

@@ -1,5 +1,6 @@
 """The tables of ``howdah probe``, ``sweep`` and ``traffic``, and what ``probe`` does."""
 
+from howdah.bounds import PROBED_S, TRAFFIC_S
 from howdah.cli.table import FAR_HOWDAH, QUIET, Argument, Command, Option, as_json, duration, path
 
 TYPE_CHECKING = False
@@ -21,8 +22,7 @@ COMMANDS = (
                     "How long. Default: 10s, or as long as the bursts.",
                     key="lasting",
                     kind=duration,
-                    least="1s",
-                    most="1h",
+                    within=PROBED_S,
                     sets=["for_s"],
                 ),
                 Option("--active", "Also send bursts of TCP."),
@@ -103,8 +103,7 @@ docs/sweep.md has every key.""",
                     "How long, in place of the pattern's duration.",
                     key="lasting",
                     kind=duration,
-                    least="100ms",
-                    most="24h",
+                    within=TRAFFIC_S,
                     sets=["for_s"],
                 ),
                 Option("--dry-run", "Print what would be sent; send nothing."),
@@ -120,7 +119,7 @@ howdah traffic pattern.toml dtn2 --dry-run  what it would send, and when""",
 A pattern is TOML, up to 8 loads side by side:
 
   name = "mixed"
-  duration = "60s"              # default 60s, at most 24h
+  duration = "60s"              # default 60s
   [[load]]
   kind = "udp"                  # at a rate; on and every make bursts: 1 s every 5 s
   rate = "300Mbit"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from howdah import __version__
 from howdah.cli import app, spelt
-from howdah.cli.table import HELP, HELP_ALL, Argument, Command, Option, Row, nearest
-from howdah.wrong import WrongLine
+from howdah.cli.table import HELP, HELP_ALL, Argument, Command, Option, Row, WrongLine, nearest
 
 COMMANDS = (
     Command(
@@ -193,8 +192,7 @@ def _entry(row: Row) -> tuple[str, str]:
     said = [row.text] if row.text else []
     said += [f"One of {', '.join(row.choices)}."] if row.choices else []
     said += ["Can be given several times."] if row.many and flags and row.metavar else []
-    said += [f"At least {row.least}."] if row.least is not None else []
-    said += [f"At most {row.most}."] if row.most is not None else []
+    said += [f"{str(row.within).capitalize()}."] if row.within is not None else []
     said += [f"Default: the value of {row.environment}."] if row.environment else []
     said += ["Required."] if row.required and flags else []
     said += [f"Default: {row.default}."] if row.metavar and row.default is not None else []

@@ -1,5 +1,6 @@
 """The tables of ``howdah archive``, ``profile``, ``select`` and ``report``, which tell what was measured."""
 
+from howdah.bounds import Bounds
 from howdah.cli.table import (
     FAR_HOWDAH,
     Argument,
@@ -35,7 +36,7 @@ _LS = Command(
     run="results_command.ls",
     rows={
         "Which records": [
-            Option("-n N", "At most N records.", key="most", kind=int, least=1, default=20),
+            Option("-n N", "At most N records.", key="most", kind=int, within=Bounds(1), default=20),
             *_RECORDS,
         ],
         "Output": [as_json("Print the records, without their samples, as a JSON array.")],
@@ -74,7 +75,7 @@ _PRUNE = Command(
                 kind=duration,
                 sets=["older_than_s"],
             ),
-            Option("--keep N", "Keep the newest N records.", kind=int, least=0),
+            Option("--keep N", "Keep the newest N records.", kind=int),
             Option("--dry-run", "Print what would be removed; remove nothing."),
         ],
         "Output": [_DONE],
@@ -139,7 +140,7 @@ def _buffer(text: str) -> int | None:
 _CELLS: tuple[Row, ...] = (
     Option("--path NAME", "A host, or a lab's link in words.", many=True),
     Option("--cc NAME", "A congestion control.", many=True),
-    Option("--streams N", "A number of streams.", kind=int, least=1, many=True),
+    Option("--streams N", "A number of streams.", kind=int, within=Bounds(1), many=True),
     Option("--buffer SIZE|auto", "A socket buffer, as 256MB.", kind=_buffer, many=True),
     Option("--sweep NAME", "The runs of a sweep.", many=True),
 )
@@ -207,7 +208,14 @@ _SELECT = Command(
             FAR_HOWDAH,
         ],
         "Output": [
-            Option("-n N", "Say why N others were not chosen.", key="most", kind=int, least=0, default=10),
+            Option(
+                "-n N",
+                "Say why N others were not chosen.",
+                key="most",
+                kind=int,
+                within=Bounds(0),
+                default=10,
+            ),
             as_json("Print the answer as JSON, with all others."),
         ],
     },

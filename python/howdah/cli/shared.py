@@ -24,7 +24,13 @@ _KEEP = Command(
             Option("--others STREAMS", "The competing traffic, if it is known."),
         ],
         "Output": [
-            Option("-o, --output FILE", "The recording; it ends in .npz.", kind=path, required=True),
+            Option(
+                "-o, --output FILE",
+                "The recording; it ends in .npz.",
+                kind=path,
+                required=True,
+                sets=["file"],
+            ),
             _JSON,
         ],
     },
@@ -69,7 +75,13 @@ _TRAIN = Command(
             *_WINDOWS,
         ],
         "Output": [
-            Option("-o, --output MODEL", "The model; it ends in .npz.", kind=path, required=True),
+            Option(
+                "-o, --output MODEL",
+                "The model; it ends in .npz.",
+                kind=path,
+                required=True,
+                sets=["model"],
+            ),
             _JSON,
             _QUIET,
         ],

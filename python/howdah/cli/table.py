@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, TypeVar
 
+    from howdah.bounds import Bounds
+
     T = TypeVar("T")
 
 
@@ -25,6 +27,12 @@ class UsageError(Exception):
         super().__init__(text)
         self.see = see
         """The command that prints what to write; null: the help of the command that was called."""
+
+
+class WrongLine(HowdahError):
+    """A line that is wrong by itself, whatever this host is and whatever its files hold; it ends with 2."""
+
+    exit_code = 2
 
 
 class HelpWanted(Exception):
@@ -86,8 +94,7 @@ class Row:
         required: bool = False,
         default: object = None,
         choices: "Sequence[str]" = (),
-        least: int | str | None = None,
-        most: int | str | None = None,
+        within: "Bounds | None" = None,
         environment: str | None = None,
         rare: bool = False,
         sets: "Sequence[str]" = (),
@@ -108,9 +115,8 @@ class Row:
         self.default = default
         self.choices = choices
         """The only values there are; empty: any."""
-        self.least = least
-        self.most = most
-        """The least and the most that there may be: numbers, or texts that its kind reads."""
+        self.within = within
+        """What the number may be; null: whatever its kind reads."""
         self.environment = environment
         """The variable that holds the value of one that is not given."""
         self.rare = rare
@@ -129,18 +135,13 @@ class Row:
             raise UsageError(self._invalid(f"{text} is not a {number}")) from None
         except HowdahError as error:
             raise UsageError(self._invalid(str(error))) from None
-        if self.least is not None and made < self._read(self.least):
-            raise UsageError(self._invalid(f"{text} is below {self.least}"))
-        if self.most is not None and made > self._read(self.most):
-            raise UsageError(self._invalid(f"{text} is above {self.most}"))
+        if self.within is not None and (why := self.within.refused(made)) is not None:
+            raise UsageError(self._invalid(f"{text} is {why}"))
         return made
 
     def left_out(self) -> "Any":  # noqa: ANN401
         """Its value where the line has none."""
-        return self._read(self.default)
-
-    def _read(self, value: object) -> "Any":  # noqa: ANN401
-        return self.kind(value) if isinstance(value, str) else value
+        return self.kind(self.default) if isinstance(self.default, str) else self.default
 
     def _invalid(self, why: str) -> str:
         return f"Invalid value for {self.label}: {why}"
@@ -278,15 +279,15 @@ def as_typed(command: Command, values: "Mapping[str, Any]", run: "Callable[[], T
     """What ``run`` returns. What the library refuses of the values of a line is named as the line has it."""
     try:
         return run()
-    except Exception as error:
-        spelt = getattr(error, "spelt", None)
-        if spelt is None:
-            raise
-        from howdah.wrong import WrongLine  # noqa: PLC0415
+    except HowdahError as error:
+        # Loaded only here: a copy reads its line before it loads what it does not need for that.
+        from howdah.arguments import BadArgument, NotHere  # noqa: PLC0415
 
-        text = spelt(lambda name, given: spell(command, values, name, given))
+        if not isinstance(error, BadArgument):
+            raise
+        text = error.spelt(lambda name, given: spell(command, values, name, given))
         # Scripts know 1 of a copy that was refused.
-        raise (HowdahError if command.spelt else WrongLine)(text) from None
+        raise (HowdahError if command.spelt or isinstance(error, NotHere) else WrongLine)(text) from None
 
 
 def spell(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapping[str, object]") -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
-from howdah.arguments import BadArgument, check_above_0
+from howdah.arguments import BadArgument, NotHere, check_above_0
 from howdah.decide.dedicated import known_as, obstacle
 from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import PathRuns, TransferTraits, profile, runs_for_path, runs_named
@@ -53,7 +53,7 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
             link=lab_link(),
         )
     if ends.rtt_s is None:
-        raise BadArgument("the round trip to {host} could not be measured; give {rtt_s}", host=question.host)
+        raise NotHere("the round trip to {host} could not be measured; give {rtt_s}", host=question.host)
     own, capacity_bps = known_as(ends)
     found = _source((archive or Archive()).runs(), question, own, ends.rtt_s)
     by_model = question.extrapolate or not len(profile(found.runs))

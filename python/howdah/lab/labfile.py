@@ -36,6 +36,7 @@ and changes in time. Every value is text with its unit::
 """
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,10 +44,11 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import parse_bytes, parse_fraction
+from howdah.arguments import BadArgument, Refusing, literal
 from howdah.lab.topology import PAIR, Topology, dumbbell
+from howdah.text import count
 from howdah.tomlfile import Duration, Rate, Size, U, Unit
-from howdah.values.link import Burst, Change, Direction, LinkSpec, checked
-from howdah.wrong import WrongLine
+from howdah.values.link import BadLink, Burst, Change, Direction, LinkSpec, checked
 
 _SEE = "see: howdah lab run --help"
 _FIELDS = {
@@ -59,10 +61,6 @@ _FIELDS = {
 }
 """The fields of keys whose names have no unit."""
 _KEYS = {field: key for key, field in _FIELDS.items()}
-_REFUSED = re.compile(
-    r"link: (?:(?P<way>\w+_to_\w+)\.)?(?:changes\[(?P<change>\d+)\]\.)?(?P<field>\w+)(?:\.(?P<part>\w+))? is "
-)
-"""How ``checked`` says which field is out of its range."""
 _DROPS_MAX = 1_000_000
 _BDP = "BDP"
 _PRODUCTS = (0.01, 100)
@@ -219,7 +217,7 @@ def build(options: LabOptions, file: Path | None = None) -> tuple[LinkSpec, Topo
 
 
 def link(options: LabOptions) -> LinkSpec:
-    """The link of options alone. Raises HowdahError naming the option."""
+    """The link of options alone. Raises BadArgument."""
     return _link(_LabTable(), options, "")
 
 
@@ -237,12 +235,10 @@ def _link(lab: _LabTable, options: LabOptions, file: str) -> LinkSpec:
     rtt_ns = sum(values.get("delay_ns", 0) for values in directions.values())
     for values in directions.values():
         if (queue := values.get("queue_bytes")) is not None:
-            try:
+            with nullcontext() if options.queue is None else Refusing():
                 values["queue_bytes"] = queue.bytes(values.get("rate_bps"), rtt_ns)
-            except HowdahError as error:
-                raise _error(str(error), "" if options.queue is None else "--queue") from None
     typed: dict[str, Any] = {
-        key: _option(kind, str(text), f"--{key.replace('_', '-')}")
+        key: _option(kind, str(text), key)
         for key, kind in _WHOLE_LINK.items()
         if (text := getattr(options, key)) is not None
     }
@@ -250,50 +246,37 @@ def _link(lab: _LabTable, options: LabOptions, file: str) -> LinkSpec:
     ways: dict[str, Any] = {name: Direction(**values) for name, values in directions.items()}
     try:
         return checked(LinkSpec(**ways, **whole))
-    except HowdahError as error:
-        raise _as_written(str(error), lab, options, file) from None
+    except BadLink as error:
+        raise _as_written(error, lab, options, file) from None
 
 
-def _as_written(refused: str, lab: _LabTable, options: LabOptions, file: str) -> HowdahError:
-    """The error of ``checked``, with the option or the key of the file in place of the field."""
-    found = _REFUSED.match(refused)
-    if found is None:
-        return HowdahError(refused)
-    way, field, part = found["way"], found["field"], found["part"]
-    says = re.sub(r"\w+_bps", "rate", refused[found.end() :])
-    key = _KEYS.get(field, field)
-    if found["change"] is not None:
-        of_way = [place for place, each in enumerate(lab.change, 1) if each.direction in {None, way}]
-        inner = key if part is None else f"{key}: {part}"
-        return HowdahError(f"{file}: change {of_way[int(found['change'])]}: {inner} is {says}")
-    in_way = way is not None and getattr(getattr(lab, way), key, None) is not None
-    written = {"delay": "rtt", "burst": "burst_loss"}.get(key, key)
-    if getattr(options, written) is not None:
-        where = f"--{written.replace('_', '-')}"
-    else:
-        where = f"{file}: {way}: {key}" if in_way else f"{file}: {'rtt' if key == 'delay' else key}"
-    where += f": {part}" if part else ""
-    if key == "delay" and not where.endswith("delay"):
-        where += ", one way,"
-    return _error(f"{where} is {says}", where)
-
-
-def _error(text: str, where: str) -> HowdahError:
-    """An error of what is written at ``where``: an option, or a key of a file."""
-    return WrongLine(text) if where.startswith("--") else HowdahError(text)
+def _as_written(bad: BadLink, lab: _LabTable, options: LabOptions, file: str) -> HowdahError:
+    """The error, with the option or the key of the file in place of the field."""
+    key = _KEYS.get(bad.field, bad.field)
+    says = (f": {bad.part}" if bad.part else "") + re.sub(r"\w+_bps", "rate", bad.says)
+    if bad.change is not None:
+        of_way = [place for place, each in enumerate(lab.change, 1) if each.direction in {None, bad.way}]
+        return HowdahError(f"{file}: change {of_way[bad.change]}: {key}{says}")
+    whole = {"delay": "rtt", "burst": "burst_loss"}.get(key, key)
+    of_one_way = bad.way is not None and getattr(getattr(lab, bad.way), key, None) is not None
+    if getattr(options, whole) is None and of_one_way:
+        return HowdahError(f"{file}: {bad.way}: {key}{says}")
+    if key == "delay":
+        says = f", one way,{says}"
+    if getattr(options, whole) is None:
+        return HowdahError(f"{file}: {'rtt' if key == 'delay' else key}{says}")
+    return BadArgument(f"{{{whole}}}{says}")
 
 
 def _option(kind: type[U], text: str, option: str) -> U:
-    """The value of an option. Raises WrongLine."""
-    try:
-        return tomlfile.value(kind, text, option)
-    except HowdahError as error:
-        raise WrongLine(str(error)) from None
+    """The value of an option. Raises BadArgument."""
+    with Refusing(option):
+        return kind.read(text)
 
 
 def _options(options: LabOptions, place: int) -> dict[str, Any]:
     """The fields of the direction ``place`` (0 near to far, 1 far to near) that options give."""
-    rtt = None if options.rtt is None else _option(Duration, options.rtt, "--rtt")
+    rtt = None if options.rtt is None else _option(Duration, options.rtt, "rtt")
     values: dict[str, Any] = {}
     for key, kind in _TWO_VALUED.items():
         text: str | None = getattr(options, key)
@@ -301,8 +284,10 @@ def _options(options: LabOptions, place: int) -> dict[str, Any]:
             continue
         parts = text.split(",")
         if len(parts) > 2:
-            raise WrongLine(f"--{key} {text}: more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR")
-        values[key] = _option(kind, parts[min(place, len(parts) - 1)], f"--{key}")
+            raise BadArgument(
+                f"{{{key}}}: {literal(text)} has more than two values; give one, or NEAR-TO-FAR,FAR-TO-NEAR"
+            )
+        values[key] = _option(kind, parts[min(place, len(parts) - 1)], key)
     if options.burst_loss is not None:
         values["burst"] = _burst(options.burst_loss)
     return _delay(rtt, place) | _fields(_DirectionTable(**values))
@@ -311,10 +296,11 @@ def _options(options: LabOptions, place: int) -> dict[str, Any]:
 def _burst(text: str) -> _BurstTable:
     parts = text.split(",")
     if not 2 <= len(parts) <= 4:
-        raise WrongLine(
-            f"--burst-loss {text}: {len(parts)} values; give ENTER,LEAVE[,BAD[,GOOD]], as 0.01%,20%"
+        raise BadArgument(
+            f"{{burst_loss}}: {literal(text)} has {count(len(parts), 'value')}; "
+            "give ENTER,LEAVE[,BAD[,GOOD]], as 0.01%,20%"
         )
-    return _BurstTable(*(_option(_Loss, part, "--burst-loss") for part in parts))
+    return _BurstTable(*(_option(_Loss, part, "burst_loss") for part in parts))
 
 
 def _delay(rtt: Duration | None, place: int) -> dict[str, Any]:
@@ -343,28 +329,31 @@ def _plain(value: Any) -> Any:  # noqa: ANN401, whatever a table holds
 
 
 def _topology(lab: _LabTable, options: LabOptions, file: str) -> Topology:
-    given: dict[str, tuple[Any, str]] = {}
-    for key in ("topology", *_LAN_KEYS):
-        for source, where in ((lab, f"{file}: {key}"), (options, f"--{key.replace('_', '-')}")):
-            if (value := getattr(source, key)) is not None:
-                given[key] = value, where
-    kind, where = given.get("topology", ("pair", ""))
+    def given(key: str, default: Any = None) -> Any:  # noqa: ANN401, whatever a table holds
+        found = (getattr(options, key), getattr(lab, key), default)
+        return next((each for each in found if each is not None), None)
+
+    def wrong(key: str, says: str) -> HowdahError:
+        of_file = getattr(options, key) is None
+        return (
+            HowdahError(f"{file}: {key}: {says}") if of_file else BadArgument(f"{{{key}}}: {literal(says)}")
+        )
+
+    kind = given("topology", "pair")
     if kind not in _TOPOLOGIES:
-        raise _error(f"{where}: {kind!r} is unknown; give {' or '.join(_TOPOLOGIES)}", where)
+        raise wrong("topology", f"{kind!r} is unknown; give {' or '.join(_TOPOLOGIES)}")
     if kind == "pair":
         for key in _LAN_KEYS:
-            if key in given:
-                where = given[key][1]
-                raise _error(f"{where}: a pair of hosts has no LAN; give the topology dumbbell", where)
+            if given(key) is not None:
+                raise wrong(key, "a pair of hosts has no LAN; give the topology dumbbell")
         return PAIR
-    left, right = (_side(given.get(key, (1, ""))[0]) for key in ("left", "right"))
-    rate, where = given.get("lan_rate", (None, ""))
-    try:
-        rate_bps = None if rate is None else int(tomlfile.value(Rate, str(rate), where))
+    left, right = (_side(given(key, 1)) for key in ("left", "right"))
+    rate_bps = None if lab.lan_rate is None else int(lab.lan_rate)
+    if options.lan_rate is not None:
+        rate_bps = int(_option(Rate, options.lan_rate, "lan_rate"))
+    of_file = all(getattr(options, key) is None for key in _LAN_KEYS)
+    with nullcontext() if of_file else Refusing():
         return dumbbell(left, right, lan_rate_bps=rate_bps)
-    except HowdahError as error:
-        of_line = any(getattr(options, key) is not None for key in _LAN_KEYS)
-        raise _error(str(error), "--" if of_line else "") from None
 
 
 def _side(value: int | str | list[str]) -> int | list[str]:

@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from howdah._native import HowdahError
+from howdah.arguments import BadArgument, literal
 from howdah.lab.messages import LabReady
 from howdah.lab.processes import Identity
 from howdah.lab.settings import RUNTIME
 from howdah.lab.topology import PAIR, Topology
 from howdah.values.link import LinkSpec
-from howdah.wrong import WrongLine
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
@@ -108,7 +108,9 @@ class Registry:
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise WrongLine(f"{name!r} is not a lab name; give 1 to 32 letters, digits, dots, dashes")
+            raise BadArgument(
+                f"{literal(repr(name))} is not a lab name; give 1 to 32 letters, digits, dots, dashes"
+            )
         return self._folder / f"{name}.json"
 
     def _read(self, path: Path) -> LabEntry | None:

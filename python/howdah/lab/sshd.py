@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from howdah._native import HowdahError
+from howdah.arguments import NotHere
 from howdah.lab import mounts
 from howdah.lab.topology import LabHost
 
@@ -35,8 +36,8 @@ def check() -> None:
     """Raises HowdahError where no server can run; before anything is made."""
     for program in ("sshd", "ssh", "ssh-keygen"):
         if _which(program) is None:
-            raise HowdahError(
-                f"--sshd: {program} is not installed; run: apt-get install openssh-server openssh-client"
+            raise NotHere(
+                f"{{sshd}}: {program} is not installed; run: apt-get install openssh-server openssh-client"
             )
 
 

@@ -10,14 +10,16 @@ from howdah.archive.exchange import Exported, Received
 from howdah.archive.paths import remembered
 from howdah.archive.store import Selection
 from howdah.archive.upkeep import Collected, Pruned
-from howdah.arguments import INTEGER_MOST, BadArgument, check_one_of, check_within, typed
+from howdah.arguments import BadArgument, check_one_of, check_within, typed
+from howdah.bounds import Bounds
 from howdah.library.ended import Name
 from howdah.values.memory import PathMemory
 from howdah.values.record import Record, id_time
 
 __all__ = ["Received", "collect", "export", "import_", "merge", "paths", "prune", "records"]
 
-_LONGEST_S = 100 * 365.25 * 86_400
+_YEAR_S = 365.25 * 86_400
+_AGE_S = Bounds(0, 100 * _YEAR_S, show=lambda age_s: f"{age_s / _YEAR_S:g} years")
 
 
 @typed
@@ -61,10 +63,8 @@ def prune(
     """
     if older_than_s is None and keep is None:
         raise BadArgument("choose the records to remove; give {older_than_s}, {keep}, or both")
-    check_within(
-        "older_than_s", older_than_s, 0, _LONGEST_S, words="0 to 100 years", mend="give for example 90 days"
-    )
-    check_within("keep", keep, 0, INTEGER_MOST, mend="give how many records stay")
+    check_within("older_than_s", older_than_s, _AGE_S, mend="give for example 90 days")
+    check_within("keep", keep, Bounds(0), mend="give how many records stay")
     inbox = (archive or Archive()).inbox
     return upkeep.prune(inbox, older_than_s=older_than_s or 0.0, keep=keep or 0, dry_run=dry_run)
 
@@ -102,8 +102,6 @@ def merge(folder: Name, archive: Archive | None = None) -> Received:
 
 def _selection(kind: str | None, sweep: str | None, newer_than_s: float | None) -> Selection:
     check_one_of("kind", kind, get_args(get_type_hints(Record)["kind"]), "a kind of record")
-    check_within(
-        "newer_than_s", newer_than_s, 0, _LONGEST_S, words="0 to 100 years", mend="leave it out for all"
-    )
+    check_within("newer_than_s", newer_than_s, _AGE_S, mend="leave it out for all")
     since = None if newer_than_s is None else id_time(datetime.now(UTC) - timedelta(seconds=newer_than_s))
     return Selection(kind=kind, sweep=sweep, since=since)

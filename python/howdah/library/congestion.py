@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from howdah import HowdahError
 from howdah.archive import Archive
+from howdah.arguments import BadArgument, Refusing, literal
 from howdah.cc import programs, resume
 from howdah.cc.choose import choose
-from howdah.cc.places import ALL_PORTS, Place
+from howdah.cc.places import ALL_PORTS, Place, is_flow
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.cc.resume import Destination, Memory, Saved
 from howdah.values.record import HostLimits
-from howdah.wrong import WrongLine
 
 __all__ = [
     "attach",
@@ -32,7 +32,10 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     ``parameters`` are as ``howdah cc list`` prints them, with their units. Raises HowdahError for a name or a
     parameter that there is not, without root, and where the kernel refuses; what it said is a note then.
     """
-    return programs.load(name, list((parameters or {}).items()))
+    settings = list((parameters or {}).items())
+    with Refusing():
+        programs.check_settings(name, settings)
+    return programs.load(name, settings)
 
 
 def remember_paths(archive: Archive | None = None) -> dict[str, Memory]:
@@ -63,12 +66,17 @@ def set_target(
     where not exactly one of the three is given, and for a control that holds nothing.
     """
     if name.removeprefix("hd_") != "hold":
-        raise WrongLine(
+        raise BadArgument(
             f"{name} has no setting to change while it runs; set parameters with: howdah cc load {name} --set"
         )
     if [rate_bps is not None, window_packets is not None, none].count(True) != 1:
-        raise WrongLine("give what to hold: one of --rate RATE, --window PACKETS and --none")
-    return programs.set_target(rate_bps, window_packets, flow)
+        raise BadArgument("give what to hold: one of {rate_bps}, {window_packets} and {none}")
+    try:
+        return programs.set_target(rate_bps, window_packets, flow)
+    except HowdahError as error:
+        if flow is None or is_flow(flow):
+            raise
+        raise BadArgument(literal(str(error))) from None
 
 
 def remember(
@@ -99,6 +107,7 @@ def remember(
     Raises:
         HowdahError: for what cannot be, where ``resume`` is not loaded, and without root.
     """
+    destination = _destination(to, port, namespace)
     saved = Saved(
         capacity_bytes=round(rate_bps * rtt_s / 8),
         rtt_s=rtt_s,
@@ -107,12 +116,12 @@ def remember(
         valid_s=valid_s,
         then=choose(then, HostLimits.here().congestion_controls_available).control,
     )
-    return resume.remember(Destination(to, port, namespace), saved)
+    return resume.remember(destination, saved)
 
 
 def forget(to: str, *, port: int | None = None, namespace: int | None = None) -> Memory:
     """Ends what ``remember`` of the same destination began. Raises HowdahError where nothing is known."""
-    return resume.forget(Destination(to, port, namespace))
+    return resume.forget(_destination(to, port, namespace))
 
 
 def attach(
@@ -157,8 +166,11 @@ def detach(
 
 def _place(to: str | None, ports: str | None, cgroup: str | None, namespace: int | None) -> Place:
     place = Place(to, ports or ALL_PORTS, namespace, cgroup)
-    try:
+    with Refusing():
         place.check()
-    except HowdahError as error:
-        raise WrongLine(str(error)) from None
     return place
+
+
+def _destination(to: str, port: int | None, namespace: int | None) -> Destination:
+    _place(to, None if port is None else str(port), None, namespace)
+    return Destination(to, port, namespace)

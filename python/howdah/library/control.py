@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from howdah import HowdahError
+from howdah.arguments import BadArgument, NotHere, literal
 from howdah.control.bus import Access, opened, prepare
 from howdah.control.bus.access import login
 from howdah.control.http import prepared
@@ -34,7 +35,6 @@ from howdah.control.privilege import drop, remote
 from howdah.control.running.operations import Operations
 from howdah.control.running.serving import follow, serve
 from howdah.library.ended import Name, log
-from howdah.wrong import WrongLine
 
 __all__ = ["Access", "Client", "Listening", "Serving", "Site", "agents", "ask", "controlling", "login"]
 __all__ += ["myself", "new_token", "release"]
@@ -191,9 +191,12 @@ def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for text in texts:
         name, equals, file = text.partition("=")
-        members.name(name, "--host")
+        try:
+            members.name(literal(name), "{hosts}")
+        except HowdahError as error:
+            raise BadArgument(str(error)) from None
         if name in found:
-            raise WrongLine(f"--host {name} is given twice; each host has one agent")
+            raise BadArgument(f"{{hosts}} {name} is given twice; each host has one agent")
         found[name] = _inode(name, file) if equals else None
     return found
 
@@ -202,8 +205,8 @@ def _inode(name: str, file: str) -> int:
     try:
         return Path(file).stat().st_ino
     except OSError as error:
-        raise HowdahError(
-            f"--host {name}={file}: {error.strerror}; give the file of a network namespace, "
+        raise NotHere(
+            f"{{hosts}} {name}={literal(file)}: {error.strerror}; give the file of a network namespace, "
             f"as /run/netns/{name}"
         ) from None
 
@@ -211,9 +214,9 @@ def _inode(name: str, file: str) -> int:
 def _this_machine(policy: Policy) -> dict[str, int | None]:
     name, hosts = _hostname(), _hosts(policy)
     if name not in hosts:
-        raise HowdahError(
-            f"this machine is called {name}, and {policy.name} has no such host: say with --host which "
-            f"of its hosts this is ({', '.join(hosts)}), or reach other agents with --nats"
+        raise NotHere(
+            f"this machine is called {name}, and {policy.name} has no such host: say with {{hosts}} which "
+            f"of its hosts this is ({', '.join(hosts)}), or reach other agents with {{servers}}"
         )
     return {name: None}
 
@@ -222,7 +225,7 @@ def _check_known(wanted: Iterable[str], policy: Policy) -> None:
     hosts = _hosts(policy)
     for name in wanted:
         if name not in hosts:
-            raise HowdahError(f"--host {name}: {policy.name} has no such host; it has {', '.join(hosts)}")
+            raise NotHere(f"{{hosts}} {name}: {policy.name} has no such host; it has {', '.join(hosts)}")
 
 
 def _hosts(policy: Policy) -> list[str]:

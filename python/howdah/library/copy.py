@@ -9,7 +9,8 @@ from typing import NamedTuple, get_args
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
-from howdah.arguments import INTEGER_MOST, BadArgument, check_one_of, check_within, typed
+from howdah.arguments import BadArgument, check_one_of, check_within, typed
+from howdah.bounds import Bounds, times
 from howdah.library.ended import Name, log, record_of
 from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
@@ -53,11 +54,10 @@ __all__ = [
     "plan_for",
 ]
 
-PATIENCE_MOST_S = 86_400.0
-"""A day."""
-MEMORY_MOST_S = 31_536_000.0
-"""A year."""
-PACING_BPS_MOST = 10**15
+_PATIENCE_S = times("0 s", "24 h")
+_MEMORY_S = times("0 s", "365 d")
+_BUFFER_BYTES = Bounds(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX, show=format_bytes)
+_PACING_BPS = Bounds(PACING_BPS_MIN, 10**15, show=format_rate)
 _ON_THEIR_OWN = {"src", "dst", "listen", "pilot", "on_progress", "bring", "archive"}
 """The arguments of ``copy`` that ``copy_request`` does not take as they are."""
 
@@ -326,12 +326,7 @@ def copy_request(
         # The names are those of what is in the folder, whether it is written with a slash or without.
         way = way._replace(sources=[way.sources[0] + b"/."])
     check_within(
-        "patience_s",
-        patience_s,
-        0.0,
-        PATIENCE_MOST_S,
-        words="0 to 24 h",
-        mend=f"leave it out for {format_duration(PATIENCE_S)}",
+        "patience_s", patience_s, _PATIENCE_S, mend=f"leave it out for {format_duration(PATIENCE_S)}"
     )
     if ports is not None and not 0 < ports[0] <= ports[1] <= PORT_MAX:
         raise BadArgument(
@@ -452,12 +447,12 @@ def _check_memory(memory: Memory) -> None:
     if (memory.size_bytes is None) == (memory.for_s is None):
         raise HowdahError("give Memory a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
     _check_size(memory.size_bytes)
-    check_within("for_s", memory.for_s, 0, MEMORY_MOST_S, words="0 to a year", mend="give for example 10 s")
+    check_within("for_s", memory.for_s, _MEMORY_S, mend="give for example 10 s")
 
 
 def _check_size(size_bytes: int | None) -> None:
     """Raises HowdahError for what no number of bytes can be."""
-    check_within("size_bytes", size_bytes, 0, INTEGER_MOST, mend="give for example 10**10")
+    check_within("size_bytes", size_bytes, Bounds(0), mend="give for example 10**10")
 
 
 def _fairness(fairness: float | None, **against: object) -> float | None:
@@ -470,7 +465,7 @@ def _fairness(fairness: float | None, **against: object) -> float | None:
             f"{{fairness}} changes nothing with {{{name}}}; leave one of them out",
             **{"fairness": fairness, name: value},
         )
-    check_within("fairness", fairness, 0, 1, mend=f"leave it out for {FAIRNESS:g}")
+    check_within("fairness", fairness, Bounds(0, 1), mend=f"leave it out for {FAIRNESS:g}")
     return fairness
 
 
@@ -483,30 +478,16 @@ def _given(
     """
     given = []
     if streams is not None:
-        check_within("streams", streams, 1, STREAMS_MAX, mend="leave it out to take the plan's")
+        check_within("streams", streams, Bounds(1, STREAMS_MAX), mend="leave it out to take the plan's")
         given.append(Given("streams", streams, "--streams", f"Streams: {streams}"))
     if control is not None:
         given.append(Given("congestion_control", control, "--cc", f"Congestion control {control}"))
     if buffer_bytes is not None:
-        check_within(
-            "buffer_bytes",
-            buffer_bytes,
-            BUFFER_BYTES_MIN,
-            BUFFER_BYTES_MAX,
-            words=f"{format_bytes(BUFFER_BYTES_MIN)} to {format_bytes(BUFFER_BYTES_MAX)}",
-            mend="leave it out for autotuning",
-        )
+        check_within("buffer_bytes", buffer_bytes, _BUFFER_BYTES, mend="leave it out for autotuning")
         words = f"Buffers of {format_bytes(buffer_bytes)}"
         given.append(Given("buffer_bytes", buffer_bytes, "--buffer", words))
     if pacing_bps is not None:
-        check_within(
-            "pacing_bps",
-            pacing_bps,
-            PACING_BPS_MIN,
-            PACING_BPS_MOST,
-            words=f"{format_rate(PACING_BPS_MIN)} to 1 Pb/s",
-            mend="leave it out for no bound",
-        )
+        check_within("pacing_bps", pacing_bps, _PACING_BPS, mend="leave it out for no bound")
         words = f"At most {format_rate(pacing_bps)} a stream"
         given.append(Given("pacing_bps", pacing_bps, "--pace", words))
     return given

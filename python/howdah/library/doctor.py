@@ -44,7 +44,7 @@ def examine(
 
         far, tried = try_ports(host, far_howdah, ports)
     measured_s = far.rtt_s if far else None
-    source = "given" if rtt_s else f"measured to {host}" if measured_s else "assumed; --rtt gives another"
+    source = "given" if rtt_s else f"measured to {host}" if measured_s else "assumed"
     aim = Aim(rate_bps=rate_bps, rtt_s=rtt_s or measured_s or ASSUMED_RTT_S)
     facts = gather()
     hosts = [

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from howdah import HowdahError
+from howdah.arguments import BadArgument, NotHere, literal
 from howdah.cc.choose import choose
 from howdah.interrupt import Interrupted
 from howdah.lab import labfile, messages, tree
@@ -17,7 +18,6 @@ from howdah.library.ended import Name
 from howdah.text import some
 from howdah.values.link import LinkStats
 from howdah.values.record import HostLimits
-from howdah.wrong import WrongLine
 
 __all__ = ["LabEntry", "LabOptions", "LabReady", "LabSetup", "down", "find", "kept_up", "lab_setup", "living"]
 __all__ += ["run", "start", "stats", "up"]
@@ -40,7 +40,7 @@ def lab_setup(
     """
     link, topology = labfile.build(options, None if file is None else Path(file))
     if host is not None and host not in (known := [each.name for each in topology.hosts]):
-        raise WrongLine(f"--host: no host is called {host}; this lab has {some(known)}")
+        raise BadArgument(f"{{host}}: no host is called {literal(host)}; this lab has {some(known)}")
     control = _control(congestion_control)
     return LabSetup(link, topology, sshd=sshd, command=(*command,), host=host, congestion_control=control)
 
@@ -94,7 +94,7 @@ def _control(name: str | None) -> str:
     if choice.source != "missing":
         return choice.control
     if choice.program is not None:
-        raise HowdahError(f"--cc {name} is not in this kernel; load it with: howdah cc load {choice.program}")
-    raise HowdahError(
-        f"--cc {name} is not in this kernel, which has {' '.join(available)}; see: howdah cc list"
-    )
+        mend = f"; load it with: howdah cc load {choice.program}"
+    else:
+        mend = f", which has {' '.join(available)}; see: howdah cc list"
+    raise NotHere(f"{{congestion_control}} is not in this kernel{mend}", congestion_control=name)

@@ -39,7 +39,7 @@ def keep(
     Raises:
         HowdahError: for another name, another kind of record, and a file that cannot be written.
     """
-    file = _npz(file, "a recording")
+    file = _npz(file, "a recording", "file")
     from howdah.archive import Archive  # noqa: PLC0415
     from howdah.recognition.files import write_recording  # noqa: PLC0415
     from howdah.recognition.recording import background, recording_of  # noqa: PLC0415
@@ -72,7 +72,7 @@ def train(
     Raises:
         HowdahError: where the recordings are not enough, and for files that cannot be read or written.
     """
-    model = _npz(model, "a model")
+    model = _npz(model, "a model", "model")
     kind = named(classifier)
     if not model.absolute().parent.is_dir():
         raise HowdahError(f"there is no folder {model.parent}; make it first")
@@ -144,8 +144,11 @@ def _default(heard: "Recording", file: "Path") -> "tuple[Model, str]":
 
     kept = model_for(heard.situation)
     if kept is None:
-        raise HowdahError(
-            f"{file}: no model comes with howdah for {heard.situation} of ours on the path; give one: --model"
+        from howdah.arguments import NotHere, literal  # noqa: PLC0415
+
+        raise NotHere(
+            f"{literal(str(file))}: no model comes with howdah for {heard.situation} of ours on the path; "
+            "give one with {model}"
         )
     return kept.model, kept.digest
 
@@ -160,8 +163,11 @@ def _readable(places: "Name | Sequence[Name]") -> "list[tuple[Recording, str]]":
     return [read_recording(file) for file in recording_files(_paths(places))]
 
 
-def _npz(name: "Name", what: str) -> "Path":
+def _npz(name: "Name", what: str, argument: str) -> "Path":
     file = Path(name)
     if file.suffix != ".npz":
-        raise HowdahError(f"{what} must end in .npz; give -o {file.with_suffix('.npz')}")
+        from howdah.arguments import BadArgument, literal  # noqa: PLC0415
+
+        mended = literal(str(file.with_suffix(".npz")))
+        raise BadArgument(f"{what} must end in .npz; give {mended} as {{{argument}}}")
     return file

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from howdah import HowdahError
 from howdah.archive import Archive
-from howdah.arguments import check_above_0, typed
+from howdah.arguments import check_within, typed
+from howdah.bounds import TRAFFIC_S
 from howdah.library.ended import Name, record_of
 from howdah.traffic.account import LoadSample
 from howdah.traffic.pattern import load_pattern
@@ -30,7 +31,7 @@ def send_traffic(
     Args:
         pattern: the TOML file with the loads.
         host: as ssh knows it; it needs howdah installed.
-        for_s: seconds, in place of the pattern's.
+        for_s: seconds, 0.1 to 86,400, in place of the pattern's.
         on_progress: called often with the seconds so far and the last sample of each load, by name; what it
             raises ends the traffic.
         far_howdah: the program at the far host where it is not in its PATH.
@@ -53,7 +54,7 @@ def traffic_request(
     far_howdah: str | None = None,
 ) -> TrafficRequest:
     """What ``send_traffic`` is asked for, checked; ``command`` is for the record. Raises HowdahError."""
-    check_above_0("for_s", for_s, mend="give more, or leave it out")
+    check_within("for_s", for_s, TRAFFIC_S, mend="leave it out for the pattern's")
     loads, name = load_pattern(Path(pattern), for_s), host.removesuffix(":")
     if not name or name.startswith("-"):
         raise HowdahError(f"{host!r} is not a host; write: howdah traffic PATTERN.toml HOST")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
 from howdah.arguments import check_within
+from howdah.bounds import PROBED_S
 from howdah.probing.far_end import FarResponder, Greeting, Target, endpoint, resolved
 from howdah.probing.prober import ProbeUpdate, Probing, ProbingResult, Rhythm, probe
 from howdah.remote import ssh
@@ -26,7 +27,6 @@ SILENT_S = 1.5
 """The longest wait for an answer; after that none will come."""
 _SSH_S = 5.0
 """How long ssh may take where the user did not ask for UDP."""
-_LONGEST_S = 3600.0
 
 
 class ProbeRequest(NamedTuple):
@@ -80,7 +80,7 @@ class _Answered(NamedTuple):
 
 def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> ProbeResult:
     """Probes and keeps the record. Raises HowdahError when nothing answers."""
-    check_within("for_s", request.for_s, 1.0, _LONGEST_S, words="1 s to 1 h", mend="leave it out for 10 s")
+    check_within("for_s", request.for_s, PROBED_S, mend="leave it out for 10 s")
     # Loaded when the request is known to be right, and before the first probe: numpy takes a while.
     # A C extension whose loading is broken off crashes when Python ends.
     with interrupt.Held():

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from howdah import HowdahError
+from howdah.arguments import NotHere
 from howdah.probing.prober import ProbingResult, Rhythm
 from howdah.probing.series import BLOCK_S, Floats, answers, burst_means, events, step_series
 from howdah.recognition.model import Undecided
@@ -28,9 +28,9 @@ def summary(
     """
     series = step_series(seen.looks, rhythm.step_s)
     if np.sum(~np.isnan(series.rtt_s)) < LEAST_LOOKS:
-        raise HowdahError(
+        raise NotHere(
             f"{address} answered only {seen.counts.answered:,} of {count(seen.counts.sent, 'probe')}, "
-            "too few to tell anything; probe for longer: --for 30s"
+            "too few to tell anything; give a longer {for_s}"
         )
     bursts_rtt = burst_means(seen.looks, rhythm.burst.every_ns / 1e9) if rhythm.burst else None
     found = events(series)

@@ -12,6 +12,7 @@ import msgspec
 
 from howdah import HowdahError, interrupt, lab
 from howdah.archive import Archive
+from howdah.arguments import NotHere, literal
 from howdah.cc import controls
 from howdah.lab.session import Process
 from howdah.measure import schedule
@@ -91,9 +92,9 @@ def _events(
 def _check_alone() -> None:
     if found := others_at_work():
         first = found[0]
-        raise HowdahError(
-            f"{first.command} runs on this host (process {first.pid}), and each would disturb the other; "
-            "wait for it, or give --beside-others"
+        raise NotHere(
+            f"{literal(first.command)} runs on this host (process {first.pid}), and each would disturb the "
+            "other; wait for it, or give {beside_others}"
         )
 
 

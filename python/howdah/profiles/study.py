@@ -13,6 +13,7 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_bytes
 from howdah.archive.runs import Configuration, Runs, Value
+from howdah.arguments import NotHere
 from howdah.profiles.profile import Profile, Region, curvature, profiles
 from howdah.profiles.transition.compare import compare_regressions
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
@@ -161,7 +162,7 @@ def study(runs: Runs, *, late: bool = False, files: bool = False, draws: int = 0
     left_out = {"late": spoilt, "files": disks, "without_rtt": unknown}
     counts = {name: int(mask.sum()) for name, mask in left_out.items()}
     if not len(counted):
-        raise HowdahError(_nothing(**counts))
+        raise NotHere(_nothing(**counts))
     names = sorted(set(zip(counted.path.tolist(), counted.encrypted.tolist(), strict=True)))
     return Study(paths=[_path(name, encrypted, counted, draws) for name, encrypted in names], **counts)
 
@@ -170,8 +171,8 @@ def _nothing(late: int, files: int, without_rtt: int) -> str:
     found = [
         f"{count} {what}"
         for count, what in (
-            (late, "late (count them with --late)"),
-            (files, "of files (count them with --files)"),
+            (late, "late (count them with {late})"),
+            (files, "of files (count them with {files})"),
             (without_rtt, "without a known RTT"),
         )
         if count

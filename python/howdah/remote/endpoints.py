@@ -117,7 +117,9 @@ def _pipe(arguments: list[str], destination: Endpoint) -> bool:
 def _memory_route(arguments: list[str]) -> Route:
     ends = [parse(argument) for argument in arguments]
     if len(ends) != 1 or ends[0].host is None or not arguments[0].endswith(":"):
-        raise HowdahError("--memory takes a far host and no files; write: howdah cp --memory 10GiB HOST:")
+        from howdah.arguments import BadArgument  # noqa: PLC0415, a copy reads its line before it loads this
+
+        raise BadArgument("{memory} takes a far host and no files; write it as HOST:")
     return Route("push", ends[0].host, [], b"", False)
 
 

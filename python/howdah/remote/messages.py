@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from howdah.arguments import INTEGER_MOST
+from howdah.bounds import INTEGER_MOST
 from howdah.values.outcome import Change, Spent
 from howdah.values.record import HostLimits
 

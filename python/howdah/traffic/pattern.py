@@ -7,7 +7,7 @@ scenario says (where it lists the patterns, y is the gap).
 A person writes a pattern in TOML, and every value has its unit. For example::
 
     name = "bursty-udp-1-5"
-    duration = "60s"               # default 60s, at most 24h; --for says otherwise
+    duration = "60s"               # default 60s
 
     [[load]]                       # up to 8, side by side
     kind = "udp"                   # datagrams at a rate
@@ -43,15 +43,13 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_bytes, format_duration, format_rate, parse_rate
+from howdah.bounds import TRAFFIC_S
 from howdah.text import count
 from howdah.tomlfile import Duration, Rate, Size
 from howdah.values.plan import STREAMS_MAX
 
 DURATION_S = 60.0
 """How long a pattern lasts that does not say."""
-
-DURATION_MAX_S = 86_400.0
-"""The longest pattern, so that forgotten traffic ends."""
 
 LOADS_MAX = 8
 """The most loads: each TCP load has an ssh session of its own, and sshd takes ten through one login."""
@@ -318,10 +316,8 @@ def parse_pattern(text: str, where: str, lasting_s: float | None = None, see: st
             f"{where} has {count(len(given.load), 'load')}; give 1 to {LOADS_MAX} tables [[load]]; {see}"
         )
     duration_s = given.duration.seconds if lasting_s is None else lasting_s
-    if not 0 < duration_s <= DURATION_MAX_S:
-        raise HowdahError(
-            f"{where}: a duration of {duration_s:g} s is impossible; give more than 0s, and 24h at most"
-        )
+    if (why := TRAFFIC_S.refused(duration_s)) is not None:
+        raise HowdahError(f"{where}: a duration of {duration_s:g} s is {why}; give another")
     made = [_load(each, number, where, duration_s) for number, each in enumerate(given.load, start=1)]
     names = [each.name for each in made]
     for name in names:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from howdah import HowdahError, _native, interrupt
+from howdah import _native, interrupt
+from howdah.arguments import NotHere, literal
 from howdah.remote import standby
 from howdah.remote.far import CANCEL_S, hello
 from howdah.remote.messages import Between, FarHello, Job
@@ -91,7 +92,7 @@ class FarEnds:
         try:
             self._between, rtt_s = meeting.meet(*ends)
         except meeting.Apart as error:
-            raise HowdahError(f"{error}; {self._instead()}") from None
+            raise NotHere(f"{literal(str(error))}; {self._instead()}") from None
         return Greeted(msgspec.structs.replace(second, rtt_s=rtt_s, addresses=[]), first)
 
     def start(self, job: Job, plan: Plan) -> None:
@@ -142,6 +143,6 @@ class FarEnds:
         sources = shlex.join(f"{route.origin}:{printable(source)}" for source in route.sources)
         target = shlex.quote(f"{route.host}:{printable(route.destination)}")
         return (
-            f"open a range of ports on one of them and give it with --ports, or copy through this host: "
-            f"howdah cp {sources} {_ON_THE_WAY}/ && howdah cp {_ON_THE_WAY}/* {target}"
+            "open a range of ports on one of them and give it with {ports}, or copy through this host: "
+            + literal(f"howdah cp {sources} {_ON_THE_WAY}/ && howdah cp {_ON_THE_WAY}/* {target}")
         )

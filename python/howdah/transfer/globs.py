@@ -5,6 +5,7 @@ import time
 import msgspec
 
 from howdah import HowdahError, interrupt
+from howdah.arguments import NotHere
 from howdah.remote.endpoints import Route
 from howdah.remote.far import TICK_S, ConnectionLost
 from howdah.remote.messages import Expanded
@@ -48,7 +49,7 @@ def expanded(route: Route, listed: bool, sender: FarSession, display: Display) -
             "the far end broke the protocol: it lists the content of a folder, and names were asked for"
         )
     if len(sources) > 1 and (route.pipe or listed):
-        takes = "a pipe takes one" if route.pipe else "--files-from takes one source"
-        raise HowdahError(f"{len(sources):,} files and folders there match, and {takes}; name one")
+        takes = "a pipe takes one" if route.pipe else "{files_from} takes one source"
+        raise NotHere(f"{len(sources):,} files and folders there match, and {takes}; name one")
     is_folder = route.destination_is_folder or len(sources) > 1
     return route._replace(sources=sources, destination_is_folder=is_folder)

@@ -7,7 +7,7 @@ from typing import Self
 import msgspec
 
 from howdah import HowdahError
-from howdah.arguments import BadArgument
+from howdah.arguments import BadArgument, NotHere
 from howdah.control.http.client import Client
 from howdah.control.share import enforcement
 from howdah.control.share.flow import own_flow
@@ -89,8 +89,8 @@ def share_of(name: str | None, route: Route, *, look_only: bool) -> ShareRequest
     if name is None:
         raise BadArgument("{path} guaranteed needs a class of the policy; give it, as {traffic_class} images")
     if route.direction == "pull":
-        raise HowdahError(
-            "--path guaranteed: the sending host has the share; run the copy there: "
+        raise BadArgument(
+            "{path} guaranteed: the sending host has the share; run the copy there: "
             f"ssh {route.host} howdah cp …"
         )
     addresses = _addresses(route.host)
@@ -114,8 +114,8 @@ def _addresses(host: str) -> list[str]:
     """The addresses of the far host that data may go to."""
     name = Login(host).data_address
     if name is None:
-        raise HowdahError(
-            f"--path guaranteed: ssh reaches {host} through another host, so the path of its data is not "
+        raise NotHere(
+            f"{{path}} guaranteed: ssh reaches {host} through another host, so the path of its data is not "
             "known; give the host's own address"
         )
     try:

@@ -20,16 +20,20 @@ def _not_removed(request: Request, removal: Removal) -> list[str]:
         then = (
             "so none would be removed; allow more"
             if request.dry_run
-            else "so none was removed; list them with --dry-run, or allow more"
+            else f"so none was removed; list them with {_named(request, 'dry_run')}, or allow more"
         )
         return [
             f"the target has {removal.extraneous:,} files, folders and links that the source does not have, "
-            f"more than --max-delete {most}, {then}"
+            f"more than {_named(request, 'max_delete')} {most}, {then}"
         ]
     if removal.failed:
         what = "1 file or folder" if removal.failed == 1 else f"{removal.failed:,} files or folders"
         return [f"{what} of the target could not be removed; the warnings say why"]
     return []
+
+
+def _named(request: Request, argument: str) -> str:
+    return argument if request.spell is None else request.spell(argument, {})
 
 
 def _left_out(request: Request, outcome: Outcome) -> str:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from howdah import HowdahError
 from howdah._native import format_bytes
+from howdah.arguments import NotHere, literal
 from howdah.remote.messages import FarHello, Progress
 from howdah.text import count, printable
 from howdah.values.plan import Plan
@@ -36,7 +36,9 @@ class LogFile:
             # Names of files are nobody else's business.
             descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise HowdahError(f"--log-file {printable(str(file))}: {error.strerror or error}") from None
+            raise NotHere(
+                f"{{log_file}} {literal(printable(str(file)))}: {error.strerror or error}"
+            ) from None
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self.failed: str | None = None
         """Why lines are missing from then on; None: none is."""

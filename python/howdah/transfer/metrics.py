@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self, get_args
 
 from howdah import HowdahError, interrupt
+from howdah.arguments import BadArgument, NotHere, literal
 from howdah.ports import PORT_MAX
 from howdah.transfer.standing import Standing, State
 
@@ -88,7 +89,7 @@ class Metrics:
         if re.fullmatch(r"-?[0-9]+", self._place):
             work = self._serve()
         elif not Path(self._place).name:
-            raise HowdahError(f"--metrics {self._place!r} names no file; give a file, or a port")
+            raise BadArgument(f"{{metrics}} {self._place!r} names no file; give a file, or a port")
         else:
             self._write()
         self._thread = threading.Thread(
@@ -125,18 +126,18 @@ class Metrics:
         except OSError as error:
             with contextlib.suppress(OSError):
                 new.unlink()
-            raise HowdahError(f"--metrics {file}: {error.strerror or error}") from None
+            raise NotHere(f"{{metrics}} {literal(str(file))}: {error.strerror or error}") from None
 
     def _serve(self) -> Callable[[], None]:
         port = int(self._place)
         if not 0 < port <= PORT_MAX:
-            raise HowdahError(
-                f"--metrics {port} is not a port; give 1 to {PORT_MAX}, or a file with a / in its name"
+            raise BadArgument(
+                f"{{metrics}} {port} is not a port; give 1 to {PORT_MAX}, or a file with a / in its name"
             )
         try:
             self._server = _Server((_LOOPBACK, port), _answers(self._standing))
         except OSError as error:
-            raise HowdahError(f"--metrics {port}: {error.strerror or error}; give another port") from None
+            raise NotHere(f"{{metrics}} {port}: {error.strerror or error}; give another port") from None
         server = self._server
         return lambda: server.serve_forever(poll_interval=_GLANCE_S)
 

@@ -64,7 +64,7 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
         done = _carried_out(run, display, archive)
         unlogged = run.outside.ended(done.record)
     if unlogged is not None:
-        display.far_says(f"howdah: --log-file: the rest is missing: {unlogged}\n")
+        display.far_says(f"howdah: the log lacks the rest: {unlogged}\n")
     return done
 
 

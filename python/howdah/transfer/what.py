@@ -2,7 +2,8 @@
 
 import msgspec
 
-from howdah.arguments import INTEGER_MOST, BadArgument, check_within
+from howdah.arguments import BadArgument, check_within
+from howdah.bounds import Bounds
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Skip, Walk
 from howdah.transfer.request import Delete
@@ -54,7 +55,7 @@ def made_delete(delete: bool, excluded: bool, most: int | None) -> Delete | None
     """What is removed. Raises HowdahError for a bound that bounds nothing."""
     if most is not None and not delete:
         raise BadArgument("{max_delete} bounds what {delete} removes; give {delete} too", max_delete=most)
-    check_within("max_delete", most, 0, INTEGER_MOST, mend="leave it out for no bound")
+    check_within("max_delete", most, Bounds(0), mend="leave it out for no bound")
     return Delete(excluded, most) if delete else None
 
 

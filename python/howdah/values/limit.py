@@ -8,6 +8,7 @@ import msgspec
 
 from howdah import HowdahError
 from howdah._native import parse_rate
+from howdah.arguments import BadArgument, literal
 
 LIMIT_BPS_MIN = 8_000
 """At less, one end could not tell the other from one that hangs (crates/wire)."""
@@ -46,16 +47,19 @@ class Limits(NamedTuple):
     spans: tuple[Span, ...] = ()
 
     @classmethod
-    def parse(cls, text: str, option: str = "--limit") -> Self:
+    def parse(cls, text: str, option: str = "{limit}") -> Self:
         """Reads ``RATE``, ``none``, or several with the hours of this host's day: ``RATE HH:MM-HH:MM, RATE``.
 
-        Raises HowdahError, which names ``option``, for what is none.
+        Raises BadArgument, which names ``option``, for what is none.
         """
-        spans = tuple(_span(part.split(), text, option) for part in text.split(","))
-        if any(span.hours is None for span in spans[:-1]):
-            raise HowdahError(
-                f"{option} {text}: rates after one without hours never apply; put the rate without hours last"
-            )
+        try:
+            spans = tuple(_span(part.split()) for part in text.split(","))
+            if any(span.hours is None for span in spans[:-1]):
+                raise HowdahError(
+                    ": rates after one without hours never apply; put the rate without hours last"
+                )
+        except HowdahError as error:
+            raise BadArgument(f"{option} {literal(f'{text}{error}')}") from None
         return cls(spans)
 
     def now_bps(self, at: datetime | None = None) -> int | None:
@@ -91,32 +95,30 @@ def now_in_words(most_bps: int | None, *, paused: bool) -> str:
     return f"paused; {said} afterwards" if paused else said
 
 
-def _span(words: list[str], text: str, option: str) -> Span:
+def _span(words: list[str]) -> Span:
     if not 1 <= len(words) <= 2:
-        raise HowdahError(f"{option} {text} is not a limit; {_EXAMPLE}")
-    return Span(_rate(words[0], text, option), _hours(words[1], text, option) if words[1:] else None)
+        raise HowdahError(f" is not a limit; {_EXAMPLE}")
+    return Span(_rate(words[0]), _hours(words[1]) if words[1:] else None)
 
 
-def _rate(word: str, text: str, option: str) -> int | None:
+def _rate(word: str) -> int | None:
     if word == "none":
         return None
     try:
         rate_bps = parse_rate(word)
     except HowdahError:
-        raise HowdahError(f"{option} {text}: {word} is not a rate; {_EXAMPLE}") from None
+        raise HowdahError(f": {word} is not a rate; {_EXAMPLE}") from None
     if rate_bps < LIMIT_BPS_MIN:
         least = _exact(LIMIT_BPS_MIN)
-        raise HowdahError(
-            f"{option} {text}: {word} is below {least}; to stop a copy for a while, use howdah pause"
-        )
+        raise HowdahError(f": {word} is below {least}; to stop a copy for a while, use howdah pause")
     return rate_bps
 
 
-def _hours(word: str, text: str, option: str) -> tuple[int, int]:
+def _hours(word: str) -> tuple[int, int]:
     found = _HOURS.fullmatch(word)
     begin, end = (0, 0) if found is None else (_minutes(found[1], found[2]), _minutes(found[3], found[4]))
     if found is None or begin == end or end > _DAY_MIN:
-        raise HowdahError(f"{option} {text}: {word} is not a span of hours; write for example 08:00-18:00")
+        raise HowdahError(f": {word} is not a span of hours; write for example 08:00-18:00")
     return begin, end
 
 

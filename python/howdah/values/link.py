@@ -5,13 +5,15 @@ A frame counts with ``frame_overhead_bytes`` beside its IP packet; 38 is Etherne
 checksum and gap, so that 1 Gb/s carries 117.6 MB/s of TCP payload at an MTU of 1500.
 """
 
+import re
 from typing import Annotated, Literal
 
 import msgspec
 
 from howdah import HowdahError, document
 from howdah._native import check_link
-from howdah.arguments import INTEGER_MOST, check_within, typed
+from howdah.arguments import check_within, typed
+from howdah.bounds import INTEGER_MOST, Bounds
 
 Whole = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MOST)]
 Share = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -168,8 +170,10 @@ def symmetric(
     """The same both ways, half of ``rtt_ns`` each way. Raises HowdahError on values out of range."""
     whole = {"rate_bps": rate_bps, "rtt_ns": rtt_ns, "queue_bytes": queue_bytes, "mtu": mtu, "seed": seed}
     for name, value in whole.items():
-        check_within(name, value, 0, 2**64 - 1, mend="give more" if value and value < 0 else "give less")
-    check_within("loss", loss, 0, 1, mend="give for example 0.001")
+        check_within(
+            name, value, Bounds(0, 2**64 - 1), mend="give more" if value and value < 0 else "give less"
+        )
+    check_within("loss", loss, Bounds(0, 1), mend="give for example 0.001")
     there_ns = rtt_ns // 2
     there, back = (
         Direction(rate_bps=rate_bps, delay_ns=delay_ns, queue_bytes=queue_bytes, loss=loss)
@@ -178,11 +182,37 @@ def symmetric(
     return checked(LinkSpec(near_to_far=there, far_to_near=back, mtu=mtu, seed=seed))
 
 
+class BadLink(HowdahError):
+    """A link cannot be built because of one of its fields."""
+
+    def __init__(self, place: str, says: str) -> None:
+        """``place`` is as ``near_to_far.changes[0].burst.enter``, ``says`` as ``is 2; it must be 0 to 1``."""
+        super().__init__(f"link: {place}{says}")
+        steps: list[str] = re.findall(r"\w+", place)
+        self.way = steps.pop(0) if "." in place else None
+        """The direction; None: the field is of both."""
+        self.change = int(steps[1]) if len(steps) > 2 else None
+        """The change of this direction, from 0, that has the field; None: none."""
+        self.field, *part = steps[2:] if len(steps) > 2 else steps
+        self.part = part[0] if part else None
+        """The part of the field; None: it has none."""
+        self.says = says
+        """The value and what it must be."""
+
+
 def checked(link: LinkSpec) -> LinkSpec:
-    """``link``, if it can be built. Raises HowdahError naming the parameter and its range."""
+    """``link``, if it can be built. Raises BadLink."""
     try:
         msgspec.convert(msgspec.to_builtins(link), LinkSpec)
     except msgspec.ValidationError as error:
-        raise HowdahError(f"link: {document.in_words(str(error)).removeprefix('key ')}") from None
-    check_link(msgspec.json.encode(link))
+        place, colon, says = document.in_words(str(error)).removeprefix("key ").partition(": ")
+        raise BadLink(place, colon + says) from None
+    try:
+        check_link(msgspec.json.encode(link))
+    except HowdahError as error:
+        # The module says ``link: FIELD is VALUE; it must be RANGE``, or that it cannot read the link at all.
+        place, is_, says = str(error).partition(" is ")
+        if not place.startswith("link: "):
+            raise
+        raise BadLink(place.removeprefix("link: "), is_ + says) from None
     return link

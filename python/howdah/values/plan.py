@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from howdah import HowdahError, document
 from howdah._native import format_bytes, format_rate
+from howdah.arguments import BadArgument
 from howdah.text import count
 from howdah.values.memory import PathMemory, Resume
 
@@ -160,7 +161,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             return msgspec.convert(msgspec.to_builtins(changed), Plan)
         except (msgspec.ValidationError, ValueError) as error:
             problem = str(error).partition(" - at ")[0].replace("`", "").lower()
-            raise HowdahError(f"{option} {value}: {problem}; see: howdah cp --help") from None
+            raise BadArgument(
+                f"{{{key}}}: {problem}; leave it out to take the plan's", **{key: value}
+            ) from None
 
     def in_short(self) -> str:
         """One line: ``8 streams, cubic, buffers autotuned, encrypted``."""

@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 
 from howdah import HowdahError, _native
 from howdah.archive import Archive
+from howdah.arguments import BadArgument, NotHere, literal
 from howdah.text import printable
 from howdah.values.record import is_id
 from howdah.values.verification import ALGORITHMS, Algorithm
@@ -66,19 +67,19 @@ def algorithm_of(file: Path) -> Algorithm:
     for each in ALGORITHMS:
         if each == found:
             return each
-    raise HowdahError(
-        f"--manifest {printable(os.fsencode(file))} does not say which digests to write; "
+    raise BadArgument(
+        f"{{manifest}} {literal(printable(os.fsencode(file)))} does not say which digests to write; "
         f"give it a name that ends in {_ENDINGS}"
     )
 
 
 def check_new(file: Path) -> None:
     """Raises HowdahError where no list can be written: a copy that skips files would replace a whole one."""
-    shown = printable(os.fsencode(file))
+    shown = f"{{manifest}} {literal(printable(os.fsencode(file)))}"
     if os.path.lexists(file):
-        raise HowdahError(f"--manifest {shown} exists already; give another name, or move it away")
+        raise NotHere(f"{shown} exists already; give another name, or move it away")
     if not file.parent.is_dir():
-        raise HowdahError(f"--manifest {shown}: there is no folder {printable(os.fsencode(file.parent))}")
+        raise NotHere(f"{shown}: there is no folder {literal(printable(os.fsencode(file.parent)))}")
 
 
 class NewList:

@@ -15,8 +15,11 @@ def in_words(report: DoctorReport) -> str:
     """The report for a person, at 80 columns."""
     aim = report.aim
     rtt = f"{aim.rtt_s * 1e3:.4g} ms"
+    source = (
+        f"{report.aim_source}; --rtt gives another" if report.aim_source == "assumed" else report.aim_source
+    )
     lines = [
-        f"Judged for {format_rate(aim.rate_bps)} at {rtt} ({report.aim_source}): "
+        f"Judged for {format_rate(aim.rate_bps)} at {rtt} ({source}): "
         f"{format_bytes(aim.bdp_bytes)} in flight."
     ]
     for host in report.hosts:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError
-from howdah.wrong import WrongLine
+from howdah.arguments import BadArgument, NotHere, literal
 
 DEFAULT_PORT = 7310
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
@@ -68,9 +68,9 @@ def open_socket(wanted: Listening) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise HowdahError(
-            f"cannot listen on {wanted.address}: {os.strerror(error.errno or 0)}; "
-            "name another address with --listen"
+        raise NotHere(
+            f"cannot listen on {literal(wanted.address)}: {os.strerror(error.errno or 0)}; "
+            "name another with {address}"
         ) from None
     return listener
 
@@ -100,17 +100,15 @@ def tls(wanted: Listening) -> ssl.SSLContext | None:
 
 def _check_safe(wanted: Listening, host: str) -> None:
     if (wanted.certificate is None) != (wanted.key is None):
-        raise WrongLine("TLS takes both a certificate and its key: give --cert and --key, or none")
+        raise BadArgument("TLS takes both a certificate and its key: give {certificate} and {key}, or none")
     tls(wanted)
     if is_loopback(host):
         return
+    far = f"{literal(wanted.address)} can be reached from other hosts"
     if wanted.tokens is None:
-        raise HowdahError(
-            f"{wanted.address} can be reached from other hosts: name a file of tokens with --tokens, "
-            "or listen on 127.0.0.1"
-        )
+        raise BadArgument(f"{far}: name a file of tokens with {{tokens}}, or listen on 127.0.0.1")
     if wanted.certificate is None and not wanted.plain:
-        raise HowdahError(
-            f"{wanted.address} can be reached from other hosts, and tokens would travel in the clear: "
-            "give --cert and --key, or --plain where something else encrypts"
+        raise BadArgument(
+            f"{far}, and tokens would travel in the clear: "
+            "give {certificate} and {key}, or {plain} where something else encrypts"
         )

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from howdah import HowdahError, document
+from howdah import HowdahError, document, tomlfile
 from howdah.control.bus import Unreachable
 from howdah.control.http import endpoints, metrics
 from howdah.control.http.endpoints import JSON, ROLE_HEADER, Endpoint, Ordered, Refusal, Refused
@@ -216,7 +216,7 @@ async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise Refused(400, f"the body is wrong: {document.in_words(str(error))}") from None
+        raise Refused(400, f"the body: {tomlfile.in_words(error, kind, 'see /openapi.json')}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(400, f"the body is not JSON: {error}") from None
 

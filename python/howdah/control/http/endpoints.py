@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from howdah import __version__
+from howdah.bounds import ASKED_S
 from howdah.control.policy.terms import TermsText
 from howdah.control.status import Status
 
@@ -48,7 +49,7 @@ class Refused(Exception):
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request for a class."""
 
-    for_s: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    for_s: Annotated[int, msgspec.Meta(ge=int(ASKED_S.least))] | None = None
     """Seconds after which it ends by itself; null: when it is released."""
     host: str | None = None
     """The host that the share is for; null: every host of the class."""

@@ -53,9 +53,10 @@ import msgspec
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_rate
+from howdah.bounds import HELD_LEAST_BPS
 from howdah.control.policy import SEE, Alone, Flow, Policy, TrafficClass, members, terms
 from howdah.control.policy.members import MemberText
-from howdah.control.policy.terms import FLOW_LEAST_BPS, Terms, TermsText
+from howdah.control.policy.terms import Terms, TermsText
 from howdah.tomlfile import Duration, Rate, Ratio, Tables
 
 GUARANTEE_BPS_MAX = 1_000_000_000_000
@@ -115,16 +116,16 @@ def loads(text: str, where: str) -> Policy:
 
 
 def _guarantee_bps(rate: Rate, where: str) -> int:
-    if not FLOW_LEAST_BPS <= rate <= GUARANTEE_BPS_MAX:
-        least, most = format_rate(FLOW_LEAST_BPS), format_rate(GUARANTEE_BPS_MAX)
+    if not HELD_LEAST_BPS <= rate <= GUARANTEE_BPS_MAX:
+        least, most = format_rate(HELD_LEAST_BPS), format_rate(GUARANTEE_BPS_MAX)
         raise HowdahError(f"{where} {rate} is not within {least} to {most}")
     return int(rate)
 
 
 def _trusted_bps(trust: Ratio | None, guarantee_bps: int, where: str) -> int:
     trusted_bps = guarantee_bps if trust is None else int(terms.exact(trust) * guarantee_bps)
-    if trusted_bps < FLOW_LEAST_BPS:
-        least = format_rate(FLOW_LEAST_BPS)
+    if trusted_bps < HELD_LEAST_BPS:
+        least = format_rate(HELD_LEAST_BPS)
         raise HowdahError(f'{where} {trust} leaves less than {least} to give away; give for example "99%"')
     return trusted_bps
 
@@ -159,7 +160,7 @@ def _class(name: str, texts: _Texts, trusted_bps: int, where: str) -> TrafficCla
             f'{here}: the table others applies only while the class is asked for; add active = "asked"'
         )
     flows = tuple(_flows(name, text.member, here))
-    least = Terms(minimum_bps=len(flows) * FLOW_LEAST_BPS)
+    least = Terms(minimum_bps=len(flows) * HELD_LEAST_BPS)
     others = {}
     for other, table in sorted(text.others.items()):
         if other == name or other not in texts:

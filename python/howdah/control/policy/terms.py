@@ -17,13 +17,8 @@ from msgspec import Meta
 
 from howdah import HowdahError, tomlfile
 from howdah._native import format_rate
+from howdah.bounds import HELD_LEAST_BPS, PRIORITY, WEIGHT
 from howdah.tomlfile import Rate, Ratio
-
-FLOW_LEAST_BPS = 8_000
-"""The least rate that ``hd_hold`` can hold."""
-WEIGHT_MAX = 10_000
-"""The same limit as for weights of cgroups; only their ratios count."""
-PRIORITY_MAX = 100
 
 
 class TermsText(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,12 +28,12 @@ class TermsText(msgspec.Struct, forbid_unknown_fields=True):
     minimum: Annotated[str | None, Meta(description="the rate that it always has")] = None
     maximum: Annotated[str | None, Meta(description="the rate that it gets at most")] = None
     weight: Annotated[
-        Annotated[int, Meta(ge=1, le=WEIGHT_MAX)] | None,
-        Meta(description=f"its part beside classes of the same priority, 1 to {WEIGHT_MAX:,}"),
+        Annotated[int, Meta(ge=WEIGHT.least, le=WEIGHT.most)] | None,
+        Meta(description=f"its part beside classes of the same priority, {WEIGHT}"),
     ] = None
     priority: Annotated[
-        Annotated[int, Meta(ge=0, le=PRIORITY_MAX)] | None,
-        Meta(description=f"higher ones are filled first, 0 to {PRIORITY_MAX}"),
+        Annotated[int, Meta(ge=PRIORITY.least, le=PRIORITY.most)] | None,
+        Meta(description=f"higher ones are filled first, {PRIORITY}"),
     ] = None
 
 
@@ -108,7 +103,7 @@ def read(text: TermsText, flows: int, trusted_bps: int, where: str) -> Change:
     """The terms of a class of ``flows`` flows, of ``trusted_bps`` in all.
 
     Raises HowdahError for terms that contradict each other, a rate above ``trusted_bps``, or one that leaves
-    a flow less than FLOW_LEAST_BPS.
+    a flow less than HELD_LEAST_BPS.
     """
     if text.fixed is not None and (text.minimum is not None or text.maximum is not None):
         raise HowdahError(f"{where}: fixed is minimum and maximum in one; give fixed, or give these two")
@@ -138,9 +133,9 @@ def _rate_bps(text: str, flows: int, trusted_bps: int, where: str) -> int:
         rate_bps = int(tomlfile.value(Rate, text, where))
     if rate_bps > trusted_bps:
         raise HowdahError(f"{where} {text}: there is only {format_rate(trusted_bps)} to give away")
-    if rate_bps // flows < FLOW_LEAST_BPS:
+    if rate_bps // flows < HELD_LEAST_BPS:
         raise HowdahError(
             f"{where} {text} is {format_rate(rate_bps // flows)} for each flow of the class; "
-            f"give at least {format_rate(flows * FLOW_LEAST_BPS)}"
+            f"give at least {format_rate(flows * HELD_LEAST_BPS)}"
         )
     return rate_bps

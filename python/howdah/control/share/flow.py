@@ -5,6 +5,7 @@ from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
 from howdah import HowdahError
+from howdah.arguments import NotHere
 from howdah.control.policy.members import Member
 from howdah.control.status import FlowStatus, Status
 
@@ -22,7 +23,7 @@ class Here(NamedTuple):
     """Flows to whose share a rule here would keep them; null: only root can see the rules."""
 
 
-class NotYet(HowdahError):
+class NotYet(NotHere):
     """No rule is there, or not yet: rules come after shares, and a new controller begins without reports."""
 
 
@@ -34,7 +35,7 @@ def own_flow(status: Status, name: str, addresses: Sequence[str], here: Here) ->
     among = [each for each in status.flows if each.traffic_class == name]
     if not among:
         known = ", ".join(sorted({each.traffic_class for each in status.flows}))
-        raise HowdahError(f"--class {name}: {status.policy} has no such class; it has {known}")
+        raise NotHere(f"{{traffic_class}} {name}: {status.policy} has no such class; it has {known}")
     found = _found(status, name, among, addresses, here)
     (host,) = (each for each in status.hosts if each.name == found.host)
     if host.heard_s is None or not host.lease_left_s:
@@ -62,11 +63,12 @@ def _found(
     where = " or ".join(addresses)
     if here.enforced is not None:
         raise NotYet(
-            f"--class {name}: no rule on this host holds connections to {where} to a share of {name}. "
-            f"{status.policy} means {members}; is its agent running here?"
+            f"{{traffic_class}} {name}: no rule on this host holds connections to {where} to a share of "
+            f"{name}. {status.policy} means {members}; is its agent running here?"
         )
-    raise HowdahError(
-        f"--class {name}: {here.name} to {where} is not of {name} in {status.policy}, which means {members}"
+    raise NotHere(
+        f"{{traffic_class}} {name}: {here.name} to {where} is not of {name} in {status.policy}, "
+        f"which means {members}"
     )
 
 

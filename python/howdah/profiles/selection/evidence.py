@@ -19,6 +19,7 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration
 from howdah.archive.runs import Runs
+from howdah.arguments import NotHere, literal
 from howdah.profiles.selection.predict import uncovered
 from howdah.text import count
 
@@ -150,7 +151,7 @@ def runs_named(runs: Runs, name: str | None, rtt_s: float, transfer: TransferTra
         how_many = (
             f"{len(found)} paths have a profile" if there else f"none of {len(found)} paths has a profile"
         )
-        raise HowdahError(f"{how_many} {covers} ({several}); choose one with --path")
+        raise NotHere(f"{how_many} {covers} ({literal(several)}); choose one with {{path}}")
     return _of(runs, found[0] if found else None, rtt_s, transfer)
 
 
