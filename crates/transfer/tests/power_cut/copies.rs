@@ -239,10 +239,11 @@ fn folders_of_steps(target: &Path, version: usize) -> Vec<(PathBuf, IFlags)> {
 /// makes it; or no more.
 fn set_flushed(folders: &[(PathBuf, IFlags)], on: bool) {
     for (path, flag) in folders {
-        // What was removed meanwhile has no flags.
-        let Ok(folder) = File::open(path) else {
+        // What the mirror has removed has no flags.
+        if !on && !path.exists() {
             continue;
-        };
+        }
+        let folder = File::open(path).unwrap();
         let mut flags = rustix::fs::ioctl_getflags(&folder).unwrap();
         flags.set(*flag, on);
         rustix::fs::ioctl_setflags(&folder, flags).unwrap();
