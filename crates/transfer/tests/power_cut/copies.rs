@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{IFlags, XattrFlags};
 use serde_json::{Value, json};
 
 use super::MIB;
@@ -19,13 +19,16 @@ use super::recorder::Log;
 const XATTR: &str = "user.version";
 /// Between two flushes that another program asks for.
 const FLUSHES_EACH: Duration = Duration::from_millis(2);
-/// What each version of a mirror has that no other one has: so much that its removal outlasts some flushes.
+/// What each version of a mirror has that no other one has.
 const GONE: usize = 900;
 /// Files of a mirror that have several names, and how many.
 const NAMED: usize = 6;
 const NAMES: usize = 40;
-/// So many that giving them their attributes outlasts some flushes.
+/// Folders that have attributes.
 const FOLDERS: usize = 600;
+/// So much of what goes, of other names and of folders is flushed one by one where a mirror is flushed. Each of these
+/// steps may as a whole take less time than one flush.
+const AT_ONCE: usize = 20;
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +129,8 @@ pub struct Copy {
     pub kind: Kind,
     pub source: PathBuf,
     pub target: &'static str,
+    /// Whether the disk is flushed all the time beside it, and in the middle of each step of a mirror.
+    pub flushed: bool,
     pub tree: Tree,
     pub begun: usize,
     pub ended: usize,
@@ -149,7 +154,8 @@ impl Copy {
 }
 
 /// Copies trees to a disk: each target again after its source has changed. Beside some of the copies another program
-/// has the disk flushed all the time, so that many moments of theirs are in the log.
+/// has the disk flushed all the time, so that many moments of theirs are in the log. Part of each step of a mirror is
+/// flushed as it is done, so that its middle is in the log however short it is.
 pub fn copied(base: &Path, root: &Path, log: &Log) -> Vec<Copy> {
     let plan = [
         (Kind::Plain, "one", false),
@@ -162,7 +168,7 @@ pub fn copied(base: &Path, root: &Path, log: &Log) -> Vec<Copy> {
         (Kind::Mirrors, "mirror", true),
     ];
     let mut copies = Vec::new();
-    for (version, (kind, target, flushes)) in plan.into_iter().enumerate() {
+    for (version, (kind, target, flushed)) in plan.into_iter().enumerate() {
         let source = base.join(format!("source {version}"));
         match kind {
             Kind::Plain | Kind::Renames => write_tree(&source, version),
@@ -173,19 +179,26 @@ pub fn copied(base: &Path, root: &Path, log: &Log) -> Vec<Copy> {
             tree: tree_of(&source),
             source,
             target,
+            flushed,
             begun: log.len(),
             ended: 0,
         };
         // Slow enough that the file system commits in between.
         let plan = json!({"streams": 2, "pacing_bps": 20_000_000});
         let run = || Ends::run_with(&copy.job(root), &plan).unwrap();
-        let outcome = match flushes {
+        let steps = match kind {
+            Kind::Mirrors if flushed => folders_of_steps(&root.join(target), version - 1),
+            _ => Vec::new(),
+        };
+        set_flushed(&steps, true);
+        let outcome = match flushed {
             true => flushing(root, run),
             false => run(),
         };
         assert_eq!(outcome["left_out"], json!([]), "{target}");
         copy.ended = log.len();
         copies.push(copy);
+        set_flushed(&steps, false);
     }
     copies
 }
@@ -213,6 +226,30 @@ fn flushing<T>(root: &Path, work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Where a mirror that has this version is flushed in each step that comes after the last byte, and what of it.
+fn folders_of_steps(target: &Path, version: usize) -> Vec<(PathBuf, IFlags)> {
+    let names = ["names".to_owned(), format!("gone {version}")];
+    let names = names.map(|name| (target.join(name).join("at once"), IFlags::DIRSYNC));
+    let folders = (0..FOLDERS).step_by(FOLDERS / AT_ONCE);
+    let attributes = folders.map(|number| (target.join(format!("folders/{number}")), IFlags::SYNC));
+    names.into_iter().chain(attributes).collect()
+}
+
+/// Has ext4 flush each change of the names in a folder, or of its extended attributes, before the call returns that
+/// makes it; or no more.
+fn set_flushed(folders: &[(PathBuf, IFlags)], on: bool) {
+    for (path, flag) in folders {
+        // What the mirror has removed has no flags.
+        if !on && !path.exists() {
+            continue;
+        }
+        let folder = File::open(path).unwrap();
+        let mut flags = rustix::fs::ioctl_getflags(&folder).unwrap();
+        flags.set(*flag, on);
+        rustix::fs::ioctl_setflags(&folder, flags).unwrap();
+    }
+}
+
 pub fn write_tree(root: &Path, version: usize) {
     fs::create_dir_all(root.join("sub/deep")).unwrap();
     for number in 0..3 {
@@ -229,21 +266,26 @@ pub fn write_tree(root: &Path, version: usize) {
 /// A tree of which all can be kept; each version has files that the others have not, and owners of its own.
 fn write_mirror(root: &Path, version: usize) {
     let id = 1000 + version as u32;
-    fs::create_dir_all(root.join("names")).unwrap();
-    fs::create_dir(root.join(format!("gone {version}"))).unwrap();
+    fs::create_dir_all(root.join("names/at once")).unwrap();
+    fs::create_dir_all(root.join(format!("gone {version}/at once"))).unwrap();
     fs::write(root.join("big"), content(2 * MIB + version)).unwrap();
     fs::write(root.join("program"), content(9_000 + version)).unwrap();
     chown(root.join("program"), Some(id), Some(id)).unwrap();
     fs::set_permissions(root.join("program"), Permissions::from_mode(0o4755)).unwrap();
     for number in 0..GONE {
-        fs::write(root.join(format!("gone {version}/{number}")), b"").unwrap();
+        let folder = if number < AT_ONCE { "at once/" } else { "" };
+        fs::write(root.join(format!("gone {version}/{folder}{number}")), b"").unwrap();
     }
-    for number in 0..NAMED {
-        let first = root.join(format!("names/{number} 0"));
-        fs::write(&first, content(5_000 + 10 * number + version)).unwrap();
-        for name in 1..NAMES {
-            fs::hard_link(&first, root.join(format!("names/{number} {name}"))).unwrap();
+    let named = |folder: &str, number: usize, names: usize| {
+        let of = |name: usize| root.join(format!("names/{folder}{number} {name}"));
+        fs::write(of(0), content(5_000 + 10 * number + version)).unwrap();
+        for name in 1..names {
+            fs::hard_link(of(0), of(name)).unwrap();
         }
+    };
+    named("at once/", NAMED, AT_ONCE);
+    for number in 0..NAMED {
+        named("", number, NAMES);
     }
     // What changes of these is not their content.
     for number in 0..10 {
@@ -256,8 +298,7 @@ fn write_mirror(root: &Path, version: usize) {
             0o604
         };
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        let value = format!("version {version}");
-        rustix::fs::setxattr(&path, XATTR, value.as_bytes(), XattrFlags::empty()).unwrap();
+        set_version(&path, version);
         set_time(&path, 1_000_000_000);
     }
     for number in 0..FOLDERS {
@@ -267,8 +308,16 @@ fn write_mirror(root: &Path, version: usize) {
         let modes = [0o755, 0o750, 0o700, 0o2770];
         let mode = modes[(number + version) % modes.len()];
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        if number.is_multiple_of(FOLDERS / AT_ONCE) {
+            set_version(&path, version);
+        }
         set_time(&path, 1_000_000_000 + version as u64);
     }
+}
+
+fn set_version(path: &Path, version: usize) {
+    let value = format!("version {version}");
+    rustix::fs::setxattr(path, XATTR, value.as_bytes(), XattrFlags::empty()).unwrap();
 }
 
 fn set_time(path: &Path, since_1970_s: u64) {

@@ -10,15 +10,28 @@ pub const TARGETS: [&str; 4] = ["one", "two", "new", "mirror"];
 /// The mode of a folder until it gets its own.
 const CLOSED: u32 = libc::S_IFDIR | 0o700;
 
-/// Steps of a copy in whose middle a cut was.
+/// How far a step of a copy was at a cut.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Amid {
-    /// Some of what the source has not was gone, and some was not.
-    pub removal: bool,
-    /// Some files had their other names, and some had not.
-    pub other_names: bool,
-    /// Some folders had their attributes, and some had not.
-    pub folders: bool,
+pub struct Step {
+    pub done: usize,
+    pub all: usize,
+}
+
+impl Step {
+    pub fn is_amid(self) -> bool {
+        0 < self.done && self.done < self.all
+    }
+}
+
+/// The steps of a mirror that come after the last byte; without one that runs, nothing is to be done.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Steps {
+    /// What the source has not goes.
+    pub removal: Step,
+    /// Files get their other names.
+    pub other_names: Step,
+    /// Folders get their attributes.
+    pub folders: Step,
 }
 
 /// What a target may be after a cut.
@@ -32,10 +45,10 @@ struct Sight<'a> {
     wrong: Vec<String>,
 }
 
-/// Says what is excluded of what is on the disk after a cut behind `cut` events, and in the middle of what it was.
-pub fn excluded(root: &Path, copies: &[Copy], cut: usize) -> (Vec<String>, Amid) {
+/// Says what is excluded of what is on the disk after a cut behind `cut` events, and how far the mirror was.
+pub fn excluded(root: &Path, copies: &[Copy], cut: usize) -> (Vec<String>, Steps) {
     let mut wrong = Vec::new();
-    let mut amid = Amid::default();
+    let mut steps = Steps::default();
     for target in TARGETS {
         let begun: Vec<&Copy> = copies
             .iter()
@@ -54,11 +67,11 @@ pub fn excluded(root: &Path, copies: &[Copy], cut: usize) -> (Vec<String>, Amid)
         sight.what_is_removed_goes_last();
         sight.other_names_are_of_one_file();
         if target == "mirror" {
-            amid = sight.amid();
+            steps = sight.steps();
         }
         wrong.append(&mut sight.wrong);
     }
-    (wrong, amid)
+    (wrong, steps)
 }
 
 impl<'a> Sight<'a> {
@@ -201,38 +214,44 @@ impl<'a> Sight<'a> {
         if path == Path::new(".howdah-part") {
             return self.running.is_some_and(|copy| copy.kind == Kind::Renames);
         }
-        let of = |sent: &Path| {
-            let sent_name = sent.file_name().unwrap().to_str().unwrap();
-            sent.parent() == path.parent()
-                && name
-                    .strip_prefix('.')
-                    .and_then(|rest| rest.strip_prefix(sent_name))
-                    .is_some_and(|rest| rest == ".howdah-part")
+        let of = name
+            .strip_prefix('.')
+            .and_then(|name| name.strip_suffix(".howdah-part"));
+        let Some(of) = of.map(|name| path.with_file_name(name)) else {
+            return false;
         };
-        copies().any(|copy| copy.tree.keys().any(|sent| of(sent)))
+        copies().any(|copy| copy.tree.contains_key(&of))
     }
 
-    fn amid(&self) -> Amid {
+    fn steps(&self) -> Steps {
         let Some(running) = self.running else {
-            return Amid::default();
+            return Steps::default();
         };
         let (extraneous, gone) = self.extraneous();
-        let some = |done: usize, all: usize| 0 < done && done < all;
-        let of = |is: &dyn Fn(&Path, &Node) -> bool, done: &dyn Fn(&Node, &Node) -> bool| {
+        let step = |is: &dyn Fn(&Path, &Node) -> bool, is_done: &dyn Fn(&Node, &Node) -> bool| {
             let sent = running.tree.iter().filter(|(path, node)| is(path, node));
             let sent: Vec<_> = sent.collect();
             let found = sent
                 .iter()
-                .filter(|(path, sent)| self.found.get(*path).is_some_and(|found| done(found, sent)))
+                .filter(|(path, sent)| {
+                    let found = self.found.get(*path);
+                    found.is_some_and(|found| is_done(found, sent))
+                })
                 .count();
-            some(found, sent.len())
+            Step {
+                done: found,
+                all: sent.len(),
+            }
         };
         let other_name = |path: &Path, node: &Node| node.is_file() && node.first != path;
         let kept_folder = |path: &Path, node: &Node| !node.is_file() && path.starts_with("folders");
-        Amid {
-            removal: some(gone.len(), extraneous.len()),
-            other_names: of(&other_name, &Node::is_as),
-            folders: of(&kept_folder, &Node::is_given_as),
+        Steps {
+            removal: Step {
+                done: gone.len(),
+                all: extraneous.len(),
+            },
+            other_names: step(&other_name, &Node::is_as),
+            folders: step(&kept_folder, &Node::is_given_as),
         }
     }
 }

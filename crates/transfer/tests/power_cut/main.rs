@@ -10,6 +10,7 @@ mod ends;
 
 mod copies;
 mod excluded;
+mod machine;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
 mod recorder;

@@ -3,21 +3,21 @@
 //! A disk keeps what came before its last flush. Of what came after it, it keeps what it likes: here all of
 //! it, or some of its sectors, drawn by seed. docs/guarantees.md says what may be found then.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
-use super::copies::{Kind, copied, tree_of, write_tree};
+use super::copies::{Copy, Kind, copied, tree_of, write_tree};
 use super::ends::{Ends, job};
-use super::excluded::{TARGETS, excluded};
+use super::excluded::{Step, Steps, TARGETS, excluded};
+use super::machine::{DISK_BYTES, Machine, left_by};
 use super::recorder::{self, Event, Log};
 use super::{make_ext4, own_mounts, run};
 
-const DISK_BYTES: u64 = 64 << 20;
 const SEED: u64 = 9;
 /// Cuts that are tried; `HOWDAH_POWER_CUTS` says otherwise.
 const CUTS: usize = 40;
@@ -69,32 +69,82 @@ pub fn a_copy_without_sync_flushes_nothing() {
     assert!(flushes[1] > 0, "with sync");
 }
 
-/// The disk after a power cut: what was stable, and what `kept` says of the sectors that were not.
-fn left_by(stable: &[u8], unflushed: &[Event], mut kept: impl FnMut() -> bool) -> Vec<u8> {
-    let mut image = stable.to_vec();
-    for event in unflushed {
-        if let Event::Write(offset, sector) = event
-            && kept()
-        {
-            image[*offset..offset + sector.len()].copy_from_slice(sector);
+/// A step of a mirror, by its name.
+type Named = (&'static str, fn(&Steps) -> Step);
+const STEPS: [Named; 3] = [
+    ("the removal", |steps| steps.removal),
+    ("the giving of other names", |steps| steps.other_names),
+    ("the giving of folders' attributes", |steps| steps.folders),
+];
+
+/// Fails where a mirror that is flushed has no flush in the middle of one of its steps, so that no cut could be there.
+/// Says what is excluded of what it saw.
+fn each_step_has_a_flush(
+    machine: &Machine,
+    blank: &[u8],
+    events: &[Event],
+    copies: &[Copy],
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let flushed = |copy: &&Copy| copy.kind == Kind::Mirrors && copy.flushed;
+    for copy in copies.iter().filter(flushed) {
+        let behind_flushes: Vec<usize> = (copy.begun + 1..copy.ended)
+            .filter(|cut| matches!(events[cut - 1], Event::Flush))
+            .collect();
+        let mut seen = BTreeMap::new();
+        let mut at = |cut: usize| {
+            *seen.entry(cut).or_insert_with(|| {
+                let left = left_by(blank, &events[..cut], || true);
+                let (found, steps) = machine.started(&left, |root| excluded(root, copies, cut));
+                wrong.extend(found.into_iter().map(|what| after(cut, events, &what)));
+                steps
+            })
+        };
+        for (name, step) in STEPS {
+            // No step undoes what it has done.
+            let first = behind_flushes.partition_point(|&cut| step(&at(cut)).done == 0);
+            let is_amid = behind_flushes
+                .get(first)
+                .is_some_and(|&cut| step(&at(cut)).is_amid());
+            let source = copy.source.file_name().unwrap().display();
+            assert!(is_amid, "no flush is amid {name} of the copy of {source}");
         }
     }
-    image
+    wrong
+}
+
+fn after(cut: usize, events: &[Event], what: &str) -> String {
+    format!("after {cut} of {} events: {what}", events.len())
+}
+
+/// Gives the command of a copy again; what is wrong with what that leaves.
+fn finished_wrongly(copy: &Copy, root: &Path) -> Vec<String> {
+    let mut wrong = Vec::new();
+    Ends::run(&copy.job(root)).unwrap();
+    if tree_of(&root.join(copy.target)) != copy.tree {
+        wrong.push("the same command leaves another tree".to_owned());
+    }
+    for entry in fs::read_dir(root).unwrap() {
+        let name = entry.unwrap().file_name();
+        let mut known = TARGETS.iter().chain(&["lost+found"]);
+        if !known.any(|known| *known == name) {
+            wrong.push(format!("{} is left", name.display()));
+        }
+    }
+    wrong
 }
 
 /// Runs the recorded copies and cuts the power at many places of the log.
 pub fn no_cut_leaves_what_the_guarantees_exclude() {
     own_mounts();
     let base = tempfile::tempdir().unwrap();
-    let (image, root) = (base.path().join("image"), base.path().join("disk"));
-    make_ext4(&image, DISK_BYTES);
-    fs::create_dir(&root).unwrap();
-    let file = File::options().write(true).open(&image).unwrap();
-    let mut stable = fs::read(&image).unwrap();
+    let machine = Machine::new(base.path());
+    let mut stable = fs::read(machine.image()).unwrap();
     let (copies, log) = recorded(base.path(), &stable, 1, |root, log| {
         copied(base.path(), root, log)
     });
     let events = log.take();
+    let mut wrong = each_step_has_a_flush(&machine, &stable, &events, &copies);
 
     let cuts = match std::env::var("HOWDAH_POWER_CUTS") {
         Ok(cuts) => cuts.parse().unwrap(),
@@ -118,7 +168,6 @@ pub fn no_cut_leaves_what_the_guarantees_exclude() {
     let mut applied = 0;
     let (mut outside, mut inside, mut again) = (0, 0, 0);
     let (mut removal, mut other_names, mut folders) = (0, 0, 0);
-    let mut wrong = Vec::new();
     for (number, cut) in places.into_iter().enumerate() {
         let flushed = events[..cut]
             .iter()
@@ -133,48 +182,33 @@ pub fn no_cut_leaves_what_the_guarantees_exclude() {
         let left = left_by(&stable, &events[applied..cut], || {
             all || random.next_u64() % 2 == 0
         });
-        file.write_all_at(&left, 0).unwrap();
-        let paths = [image.to_str().unwrap(), root.to_str().unwrap()];
-        run("mount", &["-o", "loop", paths[0], paths[1]]);
-        let (found, amid) = excluded(&root, &copies, cut);
-        removal += u32::from(amid.removal);
-        other_names += u32::from(amid.other_names);
-        folders += u32::from(amid.folders);
-        for what in found {
-            wrong.push(format!("after {cut} of {} events: {what}", events.len()));
-        }
-        match copies
-            .iter()
-            .find(|copy| copy.begun < cut && cut < copy.ended)
-        {
-            Some(copy) => {
-                inside += 1;
-                // Its mark goes last, so that there is nothing left to finish, as the page says.
-                let complete =
-                    copy.kind == Kind::Renames && tree_of(&root.join(copy.target)) == copy.tree;
-                if number % FINISHED_EACH == 0 && !complete {
-                    again += 1;
-                    Ends::run(&copy.job(&root)).unwrap();
-                    if tree_of(&root.join(copy.target)) != copy.tree {
-                        wrong.push(format!(
-                            "after {cut} events: the same command leaves another tree"
-                        ));
-                    }
-                    for entry in fs::read_dir(&root).unwrap() {
-                        let name = entry.unwrap().file_name();
-                        let known = TARGETS
-                            .iter()
-                            .chain(&["lost+found"])
-                            .any(|known| *known == name);
-                        if !known {
-                            wrong.push(format!("after {cut} events: {} is left", name.display()));
-                        }
-                    }
-                }
+        let (found, steps) = machine.started(&left, |root| {
+            let seen = excluded(root, &copies, cut);
+            let Some(copy) = copies
+                .iter()
+                .find(|copy| copy.begun < cut && cut < copy.ended)
+            else {
+                outside += 1;
+                return seen;
+            };
+            inside += 1;
+            // Its mark goes last, so that there is nothing left to finish, as the page says.
+            let complete =
+                copy.kind == Kind::Renames && tree_of(&root.join(copy.target)) == copy.tree;
+            if number % FINISHED_EACH == 0 && !complete {
+                again += 1;
+                wrong.extend(
+                    finished_wrongly(copy, root)
+                        .iter()
+                        .map(|what| after(cut, &events, what)),
+                );
             }
-            None => outside += 1,
-        }
-        run("umount", &[paths[1]]);
+            seen
+        });
+        removal += u32::from(steps.removal.is_amid());
+        other_names += u32::from(steps.other_names.is_amid());
+        folders += u32::from(steps.folders.is_amid());
+        wrong.extend(found.iter().map(|what| after(cut, &events, what)));
     }
     let counted = json!({
         "events": events.len(), "in_a_copy": inside, "outside_one": outside, "finished_again": again,
