@@ -53,7 +53,7 @@ class FarSession:
         self.began_s = time.monotonic()
         login = ssh.Login(host, modules)
         self.ports = ports or hosts.ports(*login.names)
-        self.through_kept = login.sockets is not None and _any_kept(login.sockets)
+        self.through_kept = login.control is not None and os.access(login.control, os.F_OK)
         """Whether ssh may go through a login that an earlier copy left."""
         pipes = _take_waiting(login, command, self.ports) or login.start(
             command, asks=asks, role=_role(self.ports), patience_s=patience_s
@@ -199,15 +199,6 @@ def _address(login: ssh.Login, command: str | None, role: str) -> tuple[str, byt
     """Socket and key. The checksum only tells names apart; the key decides."""
     key = repr((__version__, login.host, command, role, login.way)).encode()
     return f"{login.sockets}-ready-{zlib.crc32(key):08x}", key
-
-
-def _any_kept(prefix: str) -> bool:
-    folder, _, start = prefix.rpartition("/")
-    try:
-        names = os.listdir(folder)  # noqa: PTH208
-    except OSError:
-        return False
-    return any(name.startswith(f"{start}-") and "-ready-" not in name for name in names)
 
 
 def _socket() -> socket.socket:
