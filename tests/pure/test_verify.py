@@ -11,6 +11,7 @@ import time
 from io import StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
 from samples import howdah, record
 
@@ -74,7 +75,7 @@ def test_a_record_keeps_a_list(tree: Path, tmp_path: Path) -> None:
     assert digests is not None
     archive.save(made)
     with pytest.raises(HowdahError, match="it names no file"):
-        verify("last", tree, archive=archive)
+        verify(made.id, tree, archive=archive)
     with NewList(tmp_path / "copy.b3sum") as new:
         new.add(b"plain", "ab" * 32)
     digests.write_bytes((tmp_path / "copy.b3sum").read_bytes())
@@ -83,9 +84,32 @@ def test_a_record_keeps_a_list(tree: Path, tmp_path: Path) -> None:
     assert find("last", None, archive).file == digests
     digests.unlink()
     with pytest.raises(HowdahError, match=f"record {made.id} has no digests"):
-        verify("last", tree, archive=archive)
+        verify(made.id, tree, archive=archive)
     with pytest.raises(HowdahError, match="there is no file nothing; give a list"):
         verify("nothing", tree, archive=archive)
+
+
+def test_last_is_the_newest_record_that_has_digests(tree: Path, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "records")
+    with pytest.raises(HowdahError, match=r"no record has digests yet in .*: no copy has moved a file, or"):
+        verify("last", tree, archive=archive)
+    (moved, earlier, skipped, probed) = (record(after_s) for after_s in (10, 0, 20, 30))
+    for each in (moved, earlier):
+        kept = archive.new_digests(each.id)
+        assert kept is not None
+        kept.write_text(f"{'ab' * 32}  plain\n")
+    # One that moved nothing, one that is no copy, and a copy that has not ended.
+    assert archive.new_digests(skipped.id) is not None
+    for each in (moved, earlier, skipped, probed):
+        archive.save(each)
+    begun = archive.new_digests(record(40).id)
+    assert begun is not None
+    begun.write_text(f"{'cd' * 32}  a b\n")
+    result = verify("last", tree, archive=archive)
+    assert (result.manifest, result.counts.files) == (moved.id, 1)
+    assert f"as listed by record {moved.id} (blake3); " in in_short(
+        msgspec.structs.replace(result, counts=Counts(files=1))
+    )
 
 
 def test_a_list_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ class Listed(NamedTuple):
 
 
 def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed:
-    """The list in this file; where there is none of that name, the one that this record keeps (or ``last``).
+    """The list in this file; where there is none of that name, the one that this record keeps.
 
-    Raises HowdahError where there is neither, for a line that is none, and where nothing says the algorithm.
+    ``last`` is the newest record that has digests. Raises HowdahError where there is neither, for a line that
+    is none, and where nothing says the algorithm.
     """
     file = Path(manifest)
     if file.is_file():
@@ -44,11 +45,18 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
             f"there is no file {printable(manifest)}; give a list of digests, as sha256sum writes it, "
             "or the id of a record (howdah archive ls)"
         )
-    record = archive.load(manifest)
-    kept = archive.inbox.digests(record.id)
+    if manifest == "last":
+        record_id = archive.newest_with_digests()
+        if record_id is None:
+            raise HowdahError(
+                f"no record has digests yet in {archive.root}: no copy has moved a file, or they were removed"
+            )
+    else:
+        record_id = archive.load(manifest).id
+    kept = archive.inbox.digests(record_id)
     if not kept.is_file():
-        raise HowdahError(f"record {record.id} has no digests: it moved no file, or they were removed")
-    return listed(record.id, kept, algorithm)
+        raise HowdahError(f"record {record_id} has no digests: it moved no file, or they were removed")
+    return listed(record_id, kept, algorithm)
 
 
 def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
