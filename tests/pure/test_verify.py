@@ -130,6 +130,33 @@ def test_a_list_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:
     assert verify(unsure, tmp_path, algorithm="sha256").counts.missing == 1
 
 
+def test_a_file_that_is_listed_twice_counts_once(tree: Path, tmp_path: Path) -> None:
+    def digest(name: str) -> str:
+        return hashlib.sha256((tree / name).read_bytes()).hexdigest()
+
+    manifest = tmp_path / "twice.sha256"
+    lines = [
+        *(tmp_path / "tree.sha256").read_bytes().split(b"\n"),
+        b"# the same again, in other ways",
+        f"{digest('plain')}  plain".encode(),
+        f"{digest('plain').upper()} *./plain\r".encode(),
+        f"SHA256 (below//deeper/./file) = {digest('below/deeper/file')}".encode(),
+        f"\\SHA256 (new\\nline) = {digest(ODD[2])}".encode(),
+        f"\\{digest(ODD[3])}  back\\\\slash".encode(),
+        f"{digest('a b')} a b".encode(),
+    ]
+    manifest.write_bytes(b"\n".join(lines))
+    result = verify(manifest, tree, extra=True)
+    assert (result.counts.files, result.agrees) == (6, True)
+    (tree / "plain").unlink()
+    assert [each.name for each in verify(manifest, tree).findings] == ["plain"]
+    manifest.write_bytes(b"\n".join([*lines, f"{'0' * 64}  a b".encode()]))
+    with pytest.raises(
+        HowdahError, match=r"it has two digests of a b, in lines 2 and 15; take the wrong one"
+    ):
+        verify(manifest, tree)
+
+
 def test_the_command_names_what_does_not_agree(tree: Path, tmp_path: Path) -> None:
     data = str(tmp_path)
     manifest = str(tmp_path / "tree.sha256")

@@ -5,7 +5,6 @@ import select
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
@@ -93,7 +92,7 @@ def check(
         with interrupt.Held():
             end = Here() if at.host is None else There(at.host, far_howdah)
             feeder = threading.Thread(
-                target=_feed, args=(end.write_fd, job, listed.file), name="howdah-list", daemon=True
+                target=_feed, args=(end.write_fd, job, listed), name="howdah-list", daemon=True
             )
             feeder.start()
         for line in _lines(end, listener):
@@ -131,11 +130,14 @@ def check(
     )
 
 
-def _feed(fd: int, job: Job, file: Path) -> None:
+def _feed(fd: int, job: Job, listed: Listed) -> None:
     """Writes the job and the list. Where nobody reads them any more, the lines of the other end say why."""
     try:
-        with os.fdopen(fd, "wb") as stream, file.open("rb") as lines:
+        with os.fdopen(fd, "wb") as stream, listed.file.open("rb") as lines:
             stream.write(msgspec.json.encode(job) + b"\n")
+            if listed.repeats:
+                numbered = enumerate(lines, 1)
+                stream.writelines(line for number, line in numbered if number not in listed.repeats)
             while piece := lines.read(1 << 20):
                 stream.write(piece)
     except OSError:

@@ -11,6 +11,7 @@ from howdah.archive import Archive
 from howdah.text import printable
 from howdah.values.record import is_id
 from howdah.values.verification import ALGORITHMS, Algorithm
+from howdah.verification.repeats import repeats
 
 _ENDINGS = ".b3sum, .sha256, .md5, .crc32c or .adler32"
 
@@ -24,6 +25,8 @@ class Listed(NamedTuple):
     algorithm: Algorithm
     files: int
     """How many files it names."""
+    repeats: frozenset[int] = frozenset()
+    """The numbers of the lines that name one of them again."""
 
 
 def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed:
@@ -34,7 +37,7 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
     """
     file = Path(manifest)
     if file.is_file():
-        return listed(printable(os.fsencode(file)), file, algorithm)
+        return _each_once(listed(printable(os.fsencode(file)), file, algorithm))
     if file.exists() and not file.is_dir():
         raise HowdahError(
             f"{printable(manifest)} is no regular file, and a list is read more than once; "
@@ -66,6 +69,17 @@ def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
     except HowdahError as error:
         raise HowdahError(f"{name} is not a list of digests: {error}") from None
     return Listed(name, file, cast("Algorithm", found), files)
+
+
+def _each_once(found: Listed) -> Listed:
+    """The same list, of which a file that is named more than once counts once. Raises HowdahError."""
+    try:
+        again = repeats(found.file)
+    except HowdahError as error:
+        raise HowdahError(f"{found.name} is not a list of digests: {error}") from None
+    except OSError as error:
+        raise HowdahError(f"{found.name} is not a list of digests: {error.strerror}") from None
+    return found._replace(files=found.files - len(again), repeats=again)
 
 
 def algorithm_of(file: Path) -> Algorithm:
