@@ -13,15 +13,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from samples import howdah, record
+from samples import howdah, record, run
 
 from howdah import HowdahError, averify, verify
 from howdah.archive import Archive
+from howdah.library.copy import copy_request
 from howdah.remote.endpoints import Endpoint
+from howdah.transfer.display import Quiet
+from howdah.transfer.rereading import Rereading
 from howdah.values.verification import Counts, Finding
 from howdah.verification.check import Listener, check
 from howdah.verification.lists import NewList, algorithm_of, check_new, find, listed
-from howdah.words.verification import Shown, in_short
+from howdah.words.verification import Shown, in_short, of_copy
 
 ODD = ["plain", "a b", "new\nline", "back\\slash", "below/deeper/file", "\udcff\udcfe"]
 
@@ -223,8 +226,11 @@ def test_a_new_list_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
     with pytest.raises(HowdahError, match="exists already; give another name"):
         check_new(file)
-    with pytest.raises(HowdahError, match=r"cannot write .*a\.md5: File exists"), NewList(file):
+    with pytest.raises(HowdahError, match=r"cannot write .*a\.md5: File exists"), NewList(file) as new:
+        new.add(b"x", "00" * 16)
+    with NewList(tmp_path / "empty.md5"):
         pass
+    assert list(tmp_path.iterdir()) == [file], "a list of no file is none"
     with pytest.raises(HowdahError, match="there is no folder"):
         check_new(tmp_path / "none/a.md5")
     assert algorithm_of(Path("x/SHA256SUMS")) == "sha256"
@@ -281,6 +287,31 @@ def test_a_signal_ends_the_command(slow: Path) -> None:
 class Screen(StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize(("again", "name"), [(True, None), (False, "x.sha256"), (False, "x.b3sum")])
+def test_a_copy_that_moved_nothing_says_what_it_did_not_read(
+    again: bool, name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = run(1e9).outcome
+    assert made is not None
+    skipped = msgspec.structs.replace(made, files_skipped=11)
+    file = None if name is None else tmp_path / name
+    after = Rereading(copy_request(["far:run42", str(tmp_path)], [], verify=again, manifest=file))
+    found = after.reread(None, skipped, Quiet())
+    assert list(tmp_path.iterdir()) == []
+    said = capsys.readouterr().err
+    assert said == ("" if name is None else f"howdah: no file was moved, so {file} was not written\n")
+    if name == "x.b3sum":
+        assert found is None, "no list of these digests needs another read"
+        return
+    assert found is not None
+    assert (found.counts, found.skipped, found.agrees) == (Counts(), 11, True)
+    (told,) = of_copy(found, skips_as_asked=False)
+    assert told == (
+        "11 files were there already and were not read again; to compare them too, add --checksum"
+    )
+    assert of_copy(found, skips_as_asked=True) == ["11 files were skipped and not read again"]
 
 
 def test_progress_has_a_line_of_its_own_and_findings_theirs(

@@ -142,8 +142,10 @@ def copy(
         encrypt: encrypted data streams; without it the data is plaintext with checksums.
         sync: all is on stable storage when this returns; without it a power cut can take finished files.
         dry_run: makes the plan and lists what would be copied; copies nothing.
-        verify: reads each file again from the target's disk and compares it.
-        manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``.
+        verify: reads each file that was sent again from the target's disk and compares it. What was there
+            already is not read again; ``record.verification.skipped`` counts it.
+        manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``. It
+            is not written where nothing was moved.
         filters: what of the sources is copied, by rsync's rules in their order: ``["- *.o", "+ /keep/"]``, or
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).

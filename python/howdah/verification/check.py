@@ -118,12 +118,30 @@ def check(
         if end is not None:
             end.close(finished=counts is not None)
             feeder.join(CANCEL_S)
+    elapsed_s = time.monotonic() - began_s
+    return _result(listed.name, listed.algorithm, at, elapsed_s=elapsed_s, counts=counts, findings=findings)
+
+
+def nothing(name: str, at: Endpoint) -> Verification:
+    """What comes of a list of BLAKE3 digests of this name that names no file; nothing is read."""
+    return _result(name, "blake3", at, elapsed_s=0.0, counts=Counts(), findings=[])
+
+
+def _result(
+    name: str,
+    algorithm: Algorithm,
+    at: Endpoint,
+    *,
+    elapsed_s: float,
+    counts: Counts,
+    findings: list[Finding],
+) -> Verification:
     return Verification(
-        manifest=listed.name,
-        algorithm=listed.algorithm,
+        manifest=name,
+        algorithm=algorithm,
         host=None if at.host is None else at.host.rpartition("@")[2],
         path=printable(at.path),
-        elapsed_s=time.monotonic() - began_s,
+        elapsed_s=elapsed_s,
         counts=counts,
         findings=findings,
         findings_more=max(0, counts.disagreeing - len(findings)),

@@ -104,10 +104,14 @@ def check_new(file: Path) -> None:
 
 
 class NewList:
-    """A list being written, which appears whole when the block ends well, and else not at all."""
+    """A list being written, which appears whole when the block ends well, and else not at all.
+
+    Nor does one that names no file, which would be no list.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self._names_any = False
         self._temporary = file.with_name(f".{file.name}.{os.getpid()}")
 
     def __enter__(self) -> "NewList":
@@ -121,7 +125,7 @@ class NewList:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
+            if kind is None and self._names_any:
                 self._stream.flush()
                 os.fsync(self._stream.fileno())
                 # Not a rename, which would replace what has come there meanwhile.
@@ -146,6 +150,7 @@ class NewList:
     def _write(self, text: bytes) -> None:
         try:
             self._stream.write(text)
+            self._names_any = True
         except OSError as error:
             raise self._failed(error) from None
 

@@ -83,3 +83,19 @@ def in_short(result: Verification) -> str:
     ]
     files = f"{count(counts.files, 'file')} in {where} ({result.algorithm})"
     return f"Not as listed: of {files} {', '.join(said)}; {read}"
+
+
+def of_copy(result: Verification, *, skips_as_asked: bool) -> list[str]:
+    """What came of reading again what a copy moved, and what it skipped and so did not read."""
+    lines = [in_short(result)] if result.counts.files else []
+    if result.skipped:
+        skipped = count(result.skipped, "file")
+        was, them = ("was", "it") if result.skipped == 1 else ("were", "them")
+        if skips_as_asked:
+            lines.append(f"{skipped} {was} skipped and not read again")
+        else:
+            lines.append(
+                f"{skipped} {was} there already and {was} not read again; "
+                f"to compare {them} too, add --checksum"
+            )
+    return lines
