@@ -230,6 +230,10 @@ def test_refusals_name_what_is_wrong(copier: Copier, tree: Path, tmp_path: Path)
     done = verify(copier, "--far-howdah", old, manifest, "far:")
     assert (done.returncode, done.stdout) == (1, "")
     assert "howdah on far is older and cannot verify; install the same version" in done.stderr
+    old.write_text(f'#!/bin/sh\n[ "$1" = reread ] || exec howdah "$@"\n{old.read_text()}')
+    said = copier.refused("--verify", "--far-howdah", old, tree, f"far:{tmp_path}/x")
+    assert "howdah on far is older and cannot verify; install the same version" in said
+    assert not (tmp_path / "x").exists()
     assert "give it a name that ends in" in copier.refused("--manifest", "list", tree, f"far:{tmp_path}/x")
     assert "--memory moves no files" in copier.refused("--verify", "--memory", "1MiB", "far:")
     assert not (tmp_path / "x").exists()

@@ -17,7 +17,7 @@ from howdah.transfer.display import Display
 from howdah.transfer.request import Request
 from howdah.values.outcome import Outcome
 from howdah.values.verification import Algorithm, Counts, Verification
-from howdah.verification.check import Listener, check, nothing
+from howdah.verification.check import Listener, ask, check, nothing
 from howdah.verification.lists import NewList, algorithm_of, check_new, listed
 
 _LIST = "the list of the copy's digests"
@@ -38,6 +38,11 @@ class Rereading:
         self._rereads = request.verify or self._algorithm != "blake3"
         route = request.route
         self._at = Endpoint(route.host if route.direction == "push" else None, route.destination)
+
+    def ask(self) -> None:
+        """Asks a far target whether it reads files again. Raises HowdahError where it does not."""
+        if self._rereads and self._at.host is not None:
+            ask(self._at.host, self._request.far_howdah)
 
     def reread(self, digests: Path | None, outcome: Outcome, display: Display) -> Verification | None:
         """Reads again what was moved, and writes the list; None where nothing was to be read again.

@@ -5,6 +5,7 @@ import select
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -125,6 +126,32 @@ def check(
 def nothing(name: str, at: Endpoint) -> Verification:
     """What comes of a list of BLAKE3 digests of this name that names no file; nothing is read."""
     return _result(name, "blake3", at, elapsed_s=0.0, counts=Counts(), findings=[])
+
+
+def ask(host: str, far_howdah: str | None) -> None:
+    """Asks a far host whether it would check files. Raises HowdahError, with the reason, where it would not.
+
+    It is given an empty list of its root folder, of which it says at once that nothing differs. ssh may not
+    ask the user for this. Where it would have to, nothing is known, and nothing is raised.
+    """
+    job = Job(root=b"/", algorithm="blake3", files=0, also=None, extra=False)
+    end: There | None = None
+    over = False
+    try:
+        with interrupt.Held():
+            end = There(host, far_howdah, asks=False)
+        _feed(end.write_fd, job, Listed("an empty list", Path(os.devnull), job.algorithm, job.files))
+        poll = select.poll()
+        poll.register(end.read_fd, select.POLLIN)
+        while not poll.poll(TICK_S * 1e3):
+            interrupt.check()
+        answered = bool(os.read(end.read_fd, _LINE_BYTES_MAX))
+        over = True
+        if not answered and (refusal := end.refusal()) is not None:
+            raise refusal
+    finally:
+        if end is not None:
+            end.close(finished=over)
 
 
 def _result(
