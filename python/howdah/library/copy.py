@@ -182,8 +182,8 @@ def copy(
         KeyboardInterrupt: as anywhere; the copy has been stopped at both ends, and its record is kept.
 
     >>> record = howdah.copy("run42/", "dtn2:archive/")
-    >>> assert record.outcome.files == 3
-    >>> print(f"{record.outcome.goodput_bps / 1e6:.0f} Mb/s by {record.plan.in_short()}")
+    >>> assert record.outcome.files + record.outcome.files_skipped == 3
+    >>> print(f"{record.outcome.bytes:,} bytes by {record.plan.in_short()}")
 
     >>> measured = howdah.copy(howdah.Memory(for_s=1.0), "dtn2:", congestion_control="cubic", streams=2)
     >>> assert len(measured.outcome.streams) == 2

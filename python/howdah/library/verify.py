@@ -43,7 +43,7 @@ def verify(
         HowdahError: when the list or the path cannot be read. A file that does not agree is a finding.
 
     >>> record = howdah.copy("run42/", "dtn2:archive/")
-    >>> result = howdah.verify(record.id, "dtn2:archive/")
+    >>> result = howdah.verify("last", "dtn2:archive/")
     >>> assert result.agrees and result.counts.files == 3
     """
     listed = listed_in(manifest, algorithm, archive)
