@@ -116,7 +116,7 @@ COMMANDS = (
                     rare=True,
                     sets=["memory", "size_bytes", "for_s"],
                 ),
-                Option("--verify", "At the end, read what was sent from the target's disk and compare it."),
+                Option("--verify", "At the end, read from the target's disk what was sent, and compare it."),
                 Option(
                     "--manifest FILE",
                     "List the copied files with their digests. FILE's ending names the kind, as x.sha256.",

@@ -28,7 +28,7 @@ COMMANDS = (
             ],
         },
         examples="""\
-howdah verify last dtn2:/archive/                what the last copy moved that moved any file
+howdah verify last dtn2:/archive/                the files of the last copy that moved any
 howdah verify run42.sha256 /data                 a list as sha256sum writes it
 howdah verify --algorithm adler32 list.txt dtn2:/d
 howdah verify --extra MD5SUMS dtn2:/mirror/42    also report files that are not listed""",
