@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import examples
 import msgspec
@@ -39,14 +40,15 @@ def test_examples_run(name: str, wan: Lab, folder: Path, environment: dict[str, 
     program = PROGRAMS[name].replace(f"{examples.HOST}:", f"far:{folder}/").replace(examples.HOST, "far")
     program = program.replace(f'"far:{folder}/"', '"far:"').replace(f"far:{folder}//", f"far:{folder}/")
     argv = [sys.executable, "-c", program]
-    if "howdah.Lab(" in program:
-        done = subprocess.run(
-            argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-    else:
-        done = wan.run("near", argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    given: dict[str, Any] = {"cwd": folder, "env": environment, "capture_output": True, "text": True}
+    # Of files there is nothing to move the second time.
+    for _ in range(2 if "run42" in program else 1):
+        if "howdah.Lab(" in program:
+            done = subprocess.run(argv, **given, timeout=60, check=False)
+        else:
+            done = wan.run("near", argv, **given, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
 
 
 STOPPED = f"""

@@ -106,6 +106,25 @@ def far_end(cp: Copier, *, processes: int = 1) -> int:
     return min(waiting())
 
 
+def test_what_must_be_read_again_is_refused_before_the_first_byte(
+    cp: Copier, force: Force, root: Path, source: Path, tmp_path: Path
+) -> None:
+    force()
+    for number, again in enumerate((["--verify"], ["--manifest", str(tmp_path / "it.sha256")])):
+        said = refused(cp, *again, source, f"far:{number}/")
+        assert said.startswith(
+            "howdah: far: this login is for copies by howdah cp alone, it reads nothing again"
+        )
+        assert "leave out --verify, and give --manifest a name that ends in .b3sum" in said
+        assert not (root / f"{number}").exists()
+        assert not list(tmp_path.glob("*it.*"))
+    # Neither needs another read there.
+    cp.good("--manifest", tmp_path / "it.b3sum", source, "far:there/")
+    record = cp.good("--verify", "far:there/source", tmp_path / "back")
+    assert record.verification is not None
+    assert record.verification.agrees
+
+
 def held(cp: Copier, pid: int) -> dict[str, str]:
     """What the kernel says holds a process, and how large a core dump of it may be."""
     asked = ["cat", f"/proc/{pid}/status", f"/proc/{pid}/limits"]

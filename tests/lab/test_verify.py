@@ -99,7 +99,54 @@ def test_one_file_of_another_name_is_verified_either_way(copier: Copier, tree: P
         assert (record.verification.agrees, record.verification.host) == (True, host)
         assert record.verification.counts.bytes == 5_000_000
     again = copier.good("--verify", tree / "large", f"far:{tmp_path}/pushed.h5")
-    assert again.verification is None, "nothing was moved"
+    assert again.verification is not None
+    assert (again.verification.counts.files, again.verification.skipped) == (0, 1), "nothing was moved"
+
+
+def test_what_was_there_already_is_counted_and_said_not_to_be_read(
+    copier: Copier, tree: Path, tmp_path: Path
+) -> None:
+    given = ("--verify", tree, f"far:{tmp_path}/to/")
+    first = copier.good(*given)
+    assert first.verification is not None
+    assert (first.verification.counts.files, first.verification.skipped) == (5, 0)
+    rotten = tmp_path / "to/run42/large"
+    times = rotten.stat()
+    with rotten.open("r+b") as stream:
+        stream.write(bytes([(tree / "large").read_bytes()[0] ^ 1]))
+    os.utime(rotten, ns=(times.st_atime_ns, times.st_mtime_ns))
+    done = copier(*given)
+    assert done.returncode == 0
+    assert "Verified: " not in done.stdout
+    told = "files were there already and were not read again; to compare them too, add --checksum"
+    assert f"5 {told}" in done.stdout.splitlines()
+    (tree / "new").write_bytes(b"new")
+    done = copier(*given)
+    assert "Verified: 1 file in far:" in done.stdout
+    assert f"5 {told}" in done.stdout.splitlines()
+    # As that says: what differs is sent, and then read from the disk.
+    mended = copier.good("--checksum", *given)
+    assert mended.verification is not None
+    assert (mended.verification.counts.files, mended.verification.skipped) == (1, 5)
+    assert rotten.read_bytes() == (tree / "large").read_bytes()
+    # Nothing is left of what was rotten, though copies came between that moved nothing.
+    assert "6 files were skipped and not read again" in copier("--checksum", *given).stdout.splitlines()
+    assert result(copier, "last", f"far:{tmp_path}/to").counts.files == 1
+
+
+def test_a_list_of_a_copy_that_moved_nothing_is_not_left(copier: Copier, tree: Path, tmp_path: Path) -> None:
+    copier.good(tree, f"far:{tmp_path}/to/")
+    for name in ("again.b3sum", "again.sha256"):
+        given = ("--manifest", tmp_path / name, tree, f"far:{tmp_path}/to/")
+        # The same command twice, as a script runs it.
+        for _ in range(2):
+            done = copier(*given)
+            assert done.returncode == 0
+            assert done.stderr == f"howdah: no file was moved, so {tmp_path}/{name} was not written\n"
+            assert not list(tmp_path.glob("*again*"))
+    (tree / "new").write_bytes(b"new")
+    copier.good(*given)
+    assert result(copier, tmp_path / name, f"far:{tmp_path}/to").counts.files == 1
 
 
 def test_a_disk_that_gives_back_something_else_is_found(copier: Copier, tree: Path, tmp_path: Path) -> None:
@@ -183,6 +230,10 @@ def test_refusals_name_what_is_wrong(copier: Copier, tree: Path, tmp_path: Path)
     done = verify(copier, "--far-howdah", old, manifest, "far:")
     assert (done.returncode, done.stdout) == (1, "")
     assert "howdah on far is older and cannot verify; install the same version" in done.stderr
+    old.write_text(f'#!/bin/sh\n[ "$1" = reread ] || exec howdah "$@"\n{old.read_text()}')
+    said = copier.refused("--verify", "--far-howdah", old, tree, f"far:{tmp_path}/x")
+    assert "howdah on far is older and cannot verify; install the same version" in said
+    assert not (tmp_path / "x").exists()
     assert "give it a name that ends in" in copier.refused("--manifest", "list", tree, f"far:{tmp_path}/x")
     assert "--memory moves no files" in copier.refused("--verify", "--memory", "1MiB", "far:")
     assert not (tmp_path / "x").exists()

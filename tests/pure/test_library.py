@@ -2,8 +2,10 @@
 
 import ast
 import asyncio
+import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
 import time
@@ -80,6 +82,33 @@ def test_a_copy_and_its_request_take_the_same() -> None:
     assert asked.keys() - request.keys() == alone
     assert request.keys() - asked.keys() == {"names", "command", "memory", "agree", "before_s"}
     assert all(asked[name] == request[name] for name in asked.keys() - alone)
+
+
+def rows(heading: str) -> list[tuple[str, set[str]]]:
+    """The table below this heading of docs/library.md: each row's first cell, and names in its second."""
+    document = (examples.ROOT / "docs/library.md").read_text(encoding="utf-8")
+    section = document.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| ")][1:]
+    return [(first, set(re.findall(r"`(\w+)`", second))) for first, second in cells if "---" not in first]
+
+
+def test_the_page_names_each_argument_of_a_copy() -> None:
+    told = [name for _, names in rows("Copy") for name in names]
+    assert sorted(told) == sorted(inspect.signature(howdah.copy).parameters.keys() - {"src", "dst"})
+
+
+def test_the_page_names_each_call_of_the_other_subjects() -> None:
+    """All of those modules that are written for programs alone; of others what a program begins with."""
+    told, whole = rows("The other subjects"), {"`archive`", "`jobs`", "`recognition`", "`congestion`"}
+    for first, names in told:
+        modules = [
+            importlib.import_module(f"howdah.library.{name}") for name in re.findall(r"`(\w+)`", first)
+        ]
+        calls = {name for module in modules for name in getattr(module, "__all__", ())}
+        assert names <= {name for module in modules for name in dir(module)}
+        if first.strip() in whole:
+            assert names == {name for name in calls if name[0].islower()}
+    assert whole < {first.strip() for first, _ in told}
 
 
 @pytest.mark.parametrize("call", [howdah.sweep, howdah.send_traffic, howdah.examine, profile])

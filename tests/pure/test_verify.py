@@ -11,16 +11,20 @@ import time
 from io import StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
-from samples import howdah, record
+from samples import howdah, record, run
 
 from howdah import HowdahError, averify, verify
 from howdah.archive import Archive
+from howdah.library.copy import copy_request
 from howdah.remote.endpoints import Endpoint
+from howdah.transfer.display import Quiet
+from howdah.transfer.rereading import Rereading
 from howdah.values.verification import Counts, Finding
 from howdah.verification.check import Listener, check
 from howdah.verification.lists import NewList, algorithm_of, check_new, find, listed
-from howdah.words.verification import Shown, in_short
+from howdah.words.verification import Shown, in_short, of_copy
 
 ODD = ["plain", "a b", "new\nline", "back\\slash", "below/deeper/file", "\udcff\udcfe"]
 
@@ -74,7 +78,7 @@ def test_a_record_keeps_a_list(tree: Path, tmp_path: Path) -> None:
     assert digests is not None
     archive.save(made)
     with pytest.raises(HowdahError, match="it names no file"):
-        verify("last", tree, archive=archive)
+        verify(made.id, tree, archive=archive)
     with NewList(tmp_path / "copy.b3sum") as new:
         new.add(b"plain", "ab" * 32)
     digests.write_bytes((tmp_path / "copy.b3sum").read_bytes())
@@ -83,9 +87,32 @@ def test_a_record_keeps_a_list(tree: Path, tmp_path: Path) -> None:
     assert find("last", None, archive).file == digests
     digests.unlink()
     with pytest.raises(HowdahError, match=f"record {made.id} has no digests"):
-        verify("last", tree, archive=archive)
+        verify(made.id, tree, archive=archive)
     with pytest.raises(HowdahError, match="there is no file nothing; give a list"):
         verify("nothing", tree, archive=archive)
+
+
+def test_last_is_the_newest_record_that_has_digests(tree: Path, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "records")
+    with pytest.raises(HowdahError, match=r"no record has digests yet in .*: no copy has moved a file, or"):
+        verify("last", tree, archive=archive)
+    (moved, earlier, skipped, probed) = (record(after_s) for after_s in (10, 0, 20, 30))
+    for each in (moved, earlier):
+        kept = archive.new_digests(each.id)
+        assert kept is not None
+        kept.write_text(f"{'ab' * 32}  plain\n")
+    # One that moved nothing, one that is no copy, and a copy that has not ended.
+    assert archive.new_digests(skipped.id) is not None
+    for each in (moved, earlier, skipped, probed):
+        archive.save(each)
+    begun = archive.new_digests(record(40).id)
+    assert begun is not None
+    begun.write_text(f"{'cd' * 32}  a b\n")
+    result = verify("last", tree, archive=archive)
+    assert (result.manifest, result.counts.files) == (moved.id, 1)
+    assert f"as listed by record {moved.id} (blake3); " in in_short(
+        msgspec.structs.replace(result, counts=Counts(files=1))
+    )
 
 
 def test_a_list_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:
@@ -104,6 +131,33 @@ def test_a_list_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="give --algorithm blake3 or sha256"):
         verify(unsure, tmp_path)
     assert verify(unsure, tmp_path, algorithm="sha256").counts.missing == 1
+
+
+def test_a_file_that_is_listed_twice_counts_once(tree: Path, tmp_path: Path) -> None:
+    def digest(name: str) -> str:
+        return hashlib.sha256((tree / name).read_bytes()).hexdigest()
+
+    manifest = tmp_path / "twice.sha256"
+    lines = [
+        *(tmp_path / "tree.sha256").read_bytes().split(b"\n"),
+        b"# the same again, in other ways",
+        f"{digest('plain')}  plain".encode(),
+        f"{digest('plain').upper()} *./plain\r".encode(),
+        f"SHA256 (below//deeper/./file) = {digest('below/deeper/file')}".encode(),
+        f"\\SHA256 (new\\nline) = {digest(ODD[2])}".encode(),
+        f"\\{digest(ODD[3])}  back\\\\slash".encode(),
+        f"{digest('a b')} a b".encode(),
+    ]
+    manifest.write_bytes(b"\n".join(lines))
+    result = verify(manifest, tree, extra=True)
+    assert (result.counts.files, result.agrees) == (6, True)
+    (tree / "plain").unlink()
+    assert [each.name for each in verify(manifest, tree).findings] == ["plain"]
+    manifest.write_bytes(b"\n".join([*lines, f"{'0' * 64}  a b".encode()]))
+    with pytest.raises(
+        HowdahError, match=r"it has two digests of a b, in lines 2 and 15; take the wrong one"
+    ):
+        verify(manifest, tree)
 
 
 def test_the_command_names_what_does_not_agree(tree: Path, tmp_path: Path) -> None:
@@ -172,8 +226,11 @@ def test_a_new_list_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
     with pytest.raises(HowdahError, match="exists already; give another name"):
         check_new(file)
-    with pytest.raises(HowdahError, match=r"cannot write .*a\.md5: File exists"), NewList(file):
+    with pytest.raises(HowdahError, match=r"cannot write .*a\.md5: File exists"), NewList(file) as new:
+        new.add(b"x", "00" * 16)
+    with NewList(tmp_path / "empty.md5"):
         pass
+    assert list(tmp_path.iterdir()) == [file], "a list of no file is none"
     with pytest.raises(HowdahError, match="there is no folder"):
         check_new(tmp_path / "none/a.md5")
     assert algorithm_of(Path("x/SHA256SUMS")) == "sha256"
@@ -230,6 +287,31 @@ def test_a_signal_ends_the_command(slow: Path) -> None:
 class Screen(StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize(("again", "name"), [(True, None), (False, "x.sha256"), (False, "x.b3sum")])
+def test_a_copy_that_moved_nothing_says_what_it_did_not_read(
+    again: bool, name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = run(1e9).outcome
+    assert made is not None
+    skipped = msgspec.structs.replace(made, files_skipped=11)
+    file = None if name is None else tmp_path / name
+    after = Rereading(copy_request(["far:run42", str(tmp_path)], [], verify=again, manifest=file))
+    found = after.reread(None, skipped, Quiet())
+    assert list(tmp_path.iterdir()) == []
+    said = capsys.readouterr().err
+    assert said == ("" if name is None else f"howdah: no file was moved, so {file} was not written\n")
+    if name == "x.b3sum":
+        assert found is None, "no list of these digests needs another read"
+        return
+    assert found is not None
+    assert (found.counts, found.skipped, found.agrees) == (Counts(), 11, True)
+    (told,) = of_copy(found, skips_as_asked=False)
+    assert told == (
+        "11 files were there already and were not read again; to compare them too, add --checksum"
+    )
+    assert of_copy(found, skips_as_asked=True) == ["11 files were skipped and not read again"]
 
 
 def test_progress_has_a_line_of_its_own_and_findings_theirs(

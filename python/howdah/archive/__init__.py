@@ -58,6 +58,12 @@ class Archive:
 
         return reading.load(self.inbox, name)
 
+    def newest_with_digests(self) -> str | None:
+        """The id of the newest record that has digests of what was moved; None: none has."""
+        from howdah.archive import reading  # noqa: PLC0415
+
+        return reading.newest_with_digests(self.inbox)
+
     def runs(self) -> "Runs":
         """Every run that moved something, as columns."""
         from howdah.archive import reading  # noqa: PLC0415

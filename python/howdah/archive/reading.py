@@ -10,7 +10,7 @@ from howdah import HowdahError
 from howdah.archive.inbox import Inbox, Unreadable
 from howdah.archive.ingest import ingest, record
 from howdah.archive.samples import unpack
-from howdah.archive.store import Selection, Store
+from howdah.archive.store import Selection, Store, size_bytes
 from howdah.values.record import Record
 
 if TYPE_CHECKING:
@@ -55,6 +55,15 @@ def load(inbox: Inbox, name: str) -> Record:
             raise HowdahError(broken[found].problem)
         (entry,) = store.entries(ids)
         return record(entry.json, store.name(found), entry.trace)
+
+
+def newest_with_digests(inbox: Inbox) -> str | None:
+    """The id of the newest record that has digests; None: none has."""
+    with Store(inbox.root) as store:
+        ingest(inbox, store)
+        # A copy that has not ended has digests and no record yet.
+        kept = (file.stem for file in reversed(inbox.files("b3sum")) if size_bytes(file))
+        return next(filter(store.has, kept), None)
 
 
 def runs(inbox: Inbox) -> "Runs":

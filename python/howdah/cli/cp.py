@@ -120,7 +120,7 @@ COMMANDS = (
                     rare=True,
                     sets=["memory", "size_bytes", "for_s"],
                 ),
-                Option("--verify", "At the end, read each file from the target's disk and compare it."),
+                Option("--verify", "At the end, read from the target's disk what was sent, and compare it."),
                 Option(
                     "--manifest FILE",
                     "List the copied files with their digests. FILE's ending names the kind, as x.sha256.",
@@ -312,7 +312,7 @@ pg_dump db | howdah cp - dtn2:/backup/db.sql               from a pipe into a fi
 howdah cp dtn2:/backup/db.sql - | psql db                  from a file into a pipe
 howdah cp --path dedicated big dtn2:/d                     the best transport that howdah sweep measured
 howdah cp --path guaranteed --class images run42/ dtn2:/d  at the share of the class images
-howdah cp --verify run42/ dtn2:/d                          then compare every file with dtn2's disk
+howdah cp --verify run42/ dtn2:/d                          then compare what was sent with dtn2's disk
 howdah cp --manifest 42.sha256 run42/ dtn2:/d              then list each file's SHA-256, for a catalogue
 howdah cp --exclude '*.o' run42/ dtn2:/d                   all but object files
 howdah cp --delete run42/. dtn2:/d/run42/                  then remove there what run42 does not have

@@ -10,7 +10,9 @@ COMMANDS = (
         text="Each file is read from its disk, past the page cache, by all cores of the host that has it.",
         rows={
             "What is checked": [
-                Argument("MANIFEST", "A list of digests, the id of a record, or last.", key="manifest"),
+                Argument(
+                    "MANIFEST", "A list, a record's id, or last: the newest with digests.", key="manifest"
+                ),
                 Argument("[HOST:]PATH", "The folder that the listed names are relative to.", key="at"),
                 Option(
                     "--algorithm NAME",
@@ -26,7 +28,7 @@ COMMANDS = (
             ],
         },
         examples="""\
-howdah verify last dtn2:/archive/                the files that the last copy moved
+howdah verify last dtn2:/archive/                the files of the last copy that moved any
 howdah verify run42.sha256 /data                 a list as sha256sum writes it
 howdah verify --algorithm adler32 list.txt dtn2:/d
 howdah verify --extra MD5SUMS dtn2:/mirror/42    also report files that are not listed""",

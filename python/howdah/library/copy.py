@@ -142,8 +142,10 @@ def copy(
         encrypt: encrypted data streams; without it the data is plaintext with checksums.
         sync: all is on stable storage when this returns; without it a power cut can take finished files.
         dry_run: makes the plan and lists what would be copied; copies nothing.
-        verify: reads each file again from the target's disk and compares it.
-        manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``.
+        verify: reads each file that was sent again from the target's disk and compares it. What was there
+            already is not read again; ``record.verification.skipped`` counts it.
+        manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``. It
+            is not written where nothing was moved.
         filters: what of the sources is copied, by rsync's rules in their order: ``["- *.o", "+ /keep/"]``, or
             an option and its value: ``("exclude-from", "FILE")`` (docs/leave-out.md).
         files_from: a file of names; of the only source, a folder, nothing else is copied (docs/leave-out.md).
@@ -180,8 +182,8 @@ def copy(
         KeyboardInterrupt: as anywhere; the copy has been stopped at both ends, and its record is kept.
 
     >>> record = howdah.copy("run42/", "dtn2:archive/")
-    >>> assert record.outcome.files == 3
-    >>> print(f"{record.outcome.goodput_bps / 1e6:.0f} Mb/s by {record.plan.in_short()}")
+    >>> assert record.outcome.files + record.outcome.files_skipped == 3
+    >>> print(f"{record.outcome.bytes:,} bytes by {record.plan.in_short()}")
 
     >>> measured = howdah.copy(howdah.Memory(for_s=1.0), "dtn2:", congestion_control="cubic", streams=2)
     >>> assert len(measured.outcome.streams) == 2

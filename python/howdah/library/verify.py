@@ -29,7 +29,8 @@ def verify(
     Each file is read from its disk, in parallel, at the host that has it.
 
     Args:
-        manifest: a file as ``b3sum`` or ``sha256sum`` writes it, or the id of a record, or ``last``.
+        manifest: a file as ``b3sum`` or ``sha256sum`` writes it, or the id of a record, or ``last``:
+            the newest record that has digests.
         path: the folder that the list's names are relative to; a text may name a host, ``[user@]host:path``.
         algorithm: of the list's digests, where neither its lines nor its name say it.
         extra: files below ``path`` that the list does not name are findings too.
@@ -42,7 +43,7 @@ def verify(
         HowdahError: when the list or the path cannot be read. A file that does not agree is a finding.
 
     >>> record = howdah.copy("run42/", "dtn2:archive/")
-    >>> result = howdah.verify(record.id, "dtn2:archive/")
+    >>> result = howdah.verify("last", "dtn2:archive/")
     >>> assert result.agrees and result.counts.files == 3
     """
     listed = listed_in(manifest, algorithm, archive)

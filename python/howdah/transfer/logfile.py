@@ -104,10 +104,9 @@ class LogFile:
             skipped = f"{outcome.files_skipped:,} skipped, {outcome.restarts} restarts"
             self._write("moved", f"{moved}, {skipped}, in {outcome.elapsed_s:.1f} s")
         if record.verification is not None:
-            counts = record.verification.counts
-            self._write(
-                "verified", f"{count(counts.files, 'file')} read again, {counts.disagreeing} not as sent"
-            )
+            counts, unread = record.verification.counts, record.verification.skipped
+            read = f"{count(counts.files, 'file')} read again, {counts.disagreeing} not as sent"
+            self._write("verified", f"{read}, {unread:,} skipped")
         self._write("end", "complete" if record.error is None else f"failed: {record.error}")
         self._file.close()
 

@@ -48,7 +48,7 @@ class Request(NamedTuple):
     memory_s: float | None = None
     dry_run: bool = False
     verify: bool = False
-    """Whether each file is read again from the target's disk."""
+    """Whether each file that was sent is read again from the target's disk."""
     filters: tuple[bytes, ...] = ()
     """The rules that say what of the sources is copied, a text each (crates/filter)."""
     keep: Keep = Keep()

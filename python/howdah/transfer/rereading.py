@@ -4,19 +4,23 @@ The digests that the copy kept are the list. They are of what the source gave, a
 them; so another digest, made of the same read of a file whose BLAKE3 agrees, is of the source's content too.
 """
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 
+import msgspec
+
 from howdah import HowdahError
 from howdah.remote.endpoints import Endpoint
-from howdah.text import count, some
+from howdah.text import count, printable, some
 from howdah.transfer.display import Display
 from howdah.transfer.request import Request
 from howdah.values.outcome import Outcome
 from howdah.values.verification import Algorithm, Counts, Verification
-from howdah.verification.check import Listener, check
+from howdah.verification.check import Listener, ask, check, nothing
 from howdah.verification.lists import NewList, algorithm_of, check_new, listed
 
+_LIST = "the list of the copy's digests"
 _UNCHECKED = "so the copied files cannot be read again or listed; make room there, or set XDG_DATA_HOME"
 _MEND = "remove them there, and the same command copies them again; check the target's disk and memory"
 
@@ -32,18 +36,28 @@ class Rereading:
             self._algorithm = algorithm_of(self._new)
             check_new(self._new)
         self._rereads = request.verify or self._algorithm != "blake3"
+        route = request.route
+        self._at = Endpoint(route.host if route.direction == "push" else None, route.destination)
+
+    def ask(self) -> None:
+        """Asks a far target whether it reads files again. Raises HowdahError where it does not."""
+        if self._rereads and self._at.host is not None:
+            ask(self._at.host, self._request.far_howdah)
 
     def reread(self, digests: Path | None, outcome: Outcome, display: Display) -> Verification | None:
         """Reads again what was moved, and writes the list; None where nothing was to be read again.
 
         Raises HowdahError where that cannot be done; that a file differs is a result.
         """
+        if not outcome.files:
+            if self._new is not None:
+                shown = printable(os.fsencode(self._new))
+                display.far_says(f"howdah: no file was moved, so {shown} was not written\n")
+            return self._with_skipped(nothing(_LIST, self._at), outcome) if self._rereads else None
         with NewList(self._new) if self._new is not None else nullcontext() as new:
-            if not outcome.files:
-                return None
             if digests is None or not digests.is_file():
                 raise HowdahError(f"the archive could not keep the digests, {_UNCHECKED}")
-            found = listed("the list of the copy's digests", digests, "blake3")
+            found = listed(_LIST, digests, "blake3")
             if found.files != outcome.files:
                 raise HowdahError(
                     f"the archive could keep {found.files:,} digests of {outcome.files:,} files moved, "
@@ -53,11 +67,14 @@ class Rereading:
                 new.add_all(digests)
             if not self._rereads:
                 return None
-            request, route = self._request, self._request.route
-            at = Endpoint(route.host if route.direction == "push" else None, route.destination)
             also = None if self._algorithm == "blake3" else self._algorithm
             listener = _Listener(display, found.files, new)
-            return check(found, at, listener, also=also, far_howdah=request.far_howdah)
+            made = check(found, self._at, listener, also=also, far_howdah=self._request.far_howdah)
+            return self._with_skipped(made, outcome)
+
+    @staticmethod
+    def _with_skipped(made: Verification, outcome: Outcome) -> Verification:
+        return msgspec.structs.replace(made, skipped=outcome.files_skipped)
 
     def check(self, verification: Verification | None) -> None:
         """Raises HowdahError, naming files, where the target does not give back what was written to it."""

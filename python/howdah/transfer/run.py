@@ -75,12 +75,12 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
     try:
         display = run.outside.begin(display)
         sources.check(request.route)
-        after = _after(request)
+        run.rereading = _rereading(request)
         with run.service:
             _transfer(run, display, archive)
-        if after is not None and run.outcome is not None:
-            run.verification = after.reread(run.digests, run.outcome, display)
-            after.check(run.verification)
+        if run.rereading is not None and run.outcome is not None:
+            run.verification = run.rereading.reread(run.digests, run.outcome, display)
+            run.rereading.check(run.verification)
         if run.outcome is not None and (short := incomplete.in_words(request, run.outcome)) is not None:
             error, exit_code, outcome = short, 1, "incomplete"
     except HowdahError as problem:
@@ -113,7 +113,7 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         return Done(made, None, exit_code or 1, str(problem), stopped)
 
 
-def _after(request: Request) -> "Rereading | None":
+def _rereading(request: Request) -> "Rereading | None":
     """What follows the copy; None: nothing. Raises HowdahError for what cannot be."""
     if not request.verify and request.manifest is None:
         return None
@@ -240,6 +240,9 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
             recollection = Recollection(request, archive, run.resuming.prepare)
         kind.prepare(data_address)
     greeted = ends.greet(display)
+    if run.plan is None and run.rereading is not None:
+        # Only now: what a host is asked may have to be brought to it.
+        run.rereading.ask()
     if run.plan is None and globs.has_any(request.route):
         listed = request.names is not None
         request = request._replace(route=globs.expanded(request.route, listed, ends.only, display))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -28,6 +28,9 @@ from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Record
 from howdah.values.verification import Verification
 
+if TYPE_CHECKING:
+    from howdah.transfer.rereading import Rereading
+
 Result = Literal["complete", "incomplete", "refused", "failed", "interrupted"]
 
 
@@ -47,6 +50,8 @@ class State:
         self.outcome: Outcome | None = None
         self.last_outcome: Outcome | None = None
         """That of the last session alone."""
+        self.rereading: Rereading | None = None
+        """What follows the copy; None: nothing."""
         self.verification: Verification | None = None
         self.connect_s: float | None = None
         self.link_stats: dict[str, Any] | None = None

@@ -27,7 +27,7 @@ Record
     outcome    Outcome; null when there was none (see error)
     verification
                Verification (howdah.values.verification): what came of reading the files again from the
-               target's disk; null where they were not
+               target's disk; null where that was not asked for
     probe      Probe (howdah.values.probe); null for all that is no probe
     share      Shared: the share of a guaranteed path that it had; null on other paths
     listened   Listened: whom it heard on a shared path and what it made of that; null where it did not listen

@@ -61,8 +61,13 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """The first that do not agree, in the order in which they were found."""
     findings_more: int = 0
     """How many more do not."""
+    skipped: int = 0
+    """Files that the copy skipped, which were not read again; zero for a check that belongs to no copy."""
 
     @property
     def agrees(self) -> bool:
-        """Whether every file of the list is there with its digest, and nothing else was found."""
+        """Whether every file of the list is there with its digest, and nothing else was found.
+
+        It says nothing of what was skipped.
+        """
         return self.counts.disagreeing == 0

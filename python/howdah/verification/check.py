@@ -93,7 +93,7 @@ def check(
         with interrupt.Held():
             end = Here() if at.host is None else There(at.host, far_howdah)
             feeder = threading.Thread(
-                target=_feed, args=(end.write_fd, job, listed.file), name="howdah-list", daemon=True
+                target=_feed, args=(end.write_fd, job, listed), name="howdah-list", daemon=True
             )
             feeder.start()
         for line in _lines(end, listener):
@@ -119,23 +119,70 @@ def check(
         if end is not None:
             end.close(finished=counts is not None)
             feeder.join(CANCEL_S)
+    elapsed_s = time.monotonic() - began_s
+    return _result(listed.name, listed.algorithm, at, elapsed_s=elapsed_s, counts=counts, findings=findings)
+
+
+def nothing(name: str, at: Endpoint) -> Verification:
+    """What comes of a list of BLAKE3 digests of this name that names no file; nothing is read."""
+    return _result(name, "blake3", at, elapsed_s=0.0, counts=Counts(), findings=[])
+
+
+def ask(host: str, far_howdah: str | None) -> None:
+    """Asks a far host whether it would check files. Raises HowdahError, with the reason, where it would not.
+
+    It is given an empty list of its root folder, of which it says at once that nothing differs. ssh may not
+    ask the user for this. Where it would have to, nothing is known, and nothing is raised.
+    """
+    job = Job(root=b"/", algorithm="blake3", files=0, also=None, extra=False)
+    end: There | None = None
+    over = False
+    try:
+        with interrupt.Held():
+            end = There(host, far_howdah, asks=False)
+        _feed(end.write_fd, job, Listed("an empty list", Path(os.devnull), job.algorithm, job.files))
+        poll = select.poll()
+        poll.register(end.read_fd, select.POLLIN)
+        while not poll.poll(TICK_S * 1e3):
+            interrupt.check()
+        answered = bool(os.read(end.read_fd, _LINE_BYTES_MAX))
+        over = True
+        if not answered and (refusal := end.refusal()) is not None:
+            raise refusal
+    finally:
+        if end is not None:
+            end.close(finished=over)
+
+
+def _result(
+    name: str,
+    algorithm: Algorithm,
+    at: Endpoint,
+    *,
+    elapsed_s: float,
+    counts: Counts,
+    findings: list[Finding],
+) -> Verification:
     return Verification(
-        manifest=listed.name,
-        algorithm=listed.algorithm,
+        manifest=name,
+        algorithm=algorithm,
         host=None if at.host is None else at.host.rpartition("@")[2],
         path=printable(at.path),
-        elapsed_s=time.monotonic() - began_s,
+        elapsed_s=elapsed_s,
         counts=counts,
         findings=findings,
         findings_more=max(0, counts.disagreeing - len(findings)),
     )
 
 
-def _feed(fd: int, job: Job, file: Path) -> None:
+def _feed(fd: int, job: Job, listed: Listed) -> None:
     """Writes the job and the list. Where nobody reads them any more, the lines of the other end say why."""
     try:
-        with os.fdopen(fd, "wb") as stream, file.open("rb") as lines:
+        with os.fdopen(fd, "wb") as stream, listed.file.open("rb") as lines:
             stream.write(msgspec.json.encode(job) + b"\n")
+            if listed.repeats:
+                numbered = enumerate(lines, 1)
+                stream.writelines(line for number, line in numbered if number not in listed.repeats)
             while piece := lines.read(1 << 20):
                 stream.write(piece)
     except OSError:

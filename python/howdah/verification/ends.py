@@ -62,11 +62,14 @@ class Here:
 class There:
     """A running ``ssh HOST howdah reread``."""
 
-    def __init__(self, host: str, far_howdah: str | None) -> None:
-        """Starts ssh and returns at once. Raises HowdahError when it cannot be started."""
+    def __init__(self, host: str, far_howdah: str | None, *, asks: bool = True) -> None:
+        """Starts ssh and returns at once; ``asks``: it may ask the user.
+
+        Raises HowdahError when it cannot be started.
+        """
         login = ssh.Login(host)
         self._host = host
-        self._far = ssh.FarProcess(login, login.start(far_howdah, role="reread"))
+        self._far = ssh.FarProcess(login, login.start(far_howdah, role="reread", asks=asks))
         self.read_fd, self.write_fd = self._far.read_fd, self._far.write_fd
 
     def drain(self) -> str:
@@ -83,6 +86,10 @@ class There:
         if status:
             return HowdahError(explain(self._host, status, stderr))
         return HowdahError(f"{self._host}: the far end ended before the check was complete; run it again")
+
+    def refusal(self) -> HowdahError | None:
+        """Why the far host has ended it before its last line; None: it was ssh that could not reach it."""
+        return None if self._far.exit_status(CANCEL_S) in {None, ssh.LOST} else self.why()
 
     def close(self, *, finished: bool) -> None:
         """Closes its lines, which ends it and then ssh; ends ssh by force where that takes long."""

@@ -12,6 +12,7 @@ from howdah.arguments import BadArgument, NotHere, literal
 from howdah.text import printable
 from howdah.values.record import is_id
 from howdah.values.verification import ALGORITHMS, Algorithm
+from howdah.verification.repeats import repeats
 
 _ENDINGS = ".b3sum, .sha256, .md5, .crc32c or .adler32"
 
@@ -25,16 +26,19 @@ class Listed(NamedTuple):
     algorithm: Algorithm
     files: int
     """How many files it names."""
+    repeats: frozenset[int] = frozenset()
+    """The numbers of the lines that name one of them again."""
 
 
 def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed:
-    """The list in this file; where there is none of that name, the one that this record keeps (or ``last``).
+    """The list in this file; where there is none of that name, the one that this record keeps.
 
-    Raises HowdahError where there is neither, for a line that is none, and where nothing says the algorithm.
+    ``last`` is the newest record that has digests. Raises HowdahError where there is neither, for a line that
+    is none, and where nothing says the algorithm.
     """
     file = Path(manifest)
     if file.is_file():
-        return listed(printable(os.fsencode(file)), file, algorithm)
+        return _each_once(listed(printable(os.fsencode(file)), file, algorithm))
     if file.exists() and not file.is_dir():
         raise HowdahError(
             f"{printable(manifest)} is no regular file, and a list is read more than once; "
@@ -45,11 +49,18 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
             f"there is no file {printable(manifest)}; give a list of digests, as sha256sum writes it, "
             "or the id of a record (howdah archive ls)"
         )
-    record = archive.load(manifest)
-    kept = archive.inbox.digests(record.id)
+    if manifest == "last":
+        record_id = archive.newest_with_digests()
+        if record_id is None:
+            raise HowdahError(
+                f"no record has digests yet in {archive.root}: no copy has moved a file, or they were removed"
+            )
+    else:
+        record_id = archive.load(manifest).id
+    kept = archive.inbox.digests(record_id)
     if not kept.is_file():
-        raise HowdahError(f"record {record.id} has no digests: it moved no file, or they were removed")
-    return listed(record.id, kept, algorithm)
+        raise HowdahError(f"record {record_id} has no digests: it moved no file, or they were removed")
+    return listed(record_id, kept, algorithm)
 
 
 def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
@@ -59,6 +70,17 @@ def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
     except HowdahError as error:
         raise HowdahError(f"{name} is not a list of digests: {error}") from None
     return Listed(name, file, cast("Algorithm", found), files)
+
+
+def _each_once(found: Listed) -> Listed:
+    """The same list, of which a file that is named more than once counts once. Raises HowdahError."""
+    try:
+        again = repeats(found.file)
+    except HowdahError as error:
+        raise HowdahError(f"{found.name} is not a list of digests: {error}") from None
+    except OSError as error:
+        raise HowdahError(f"{found.name} is not a list of digests: {error.strerror}") from None
+    return found._replace(files=found.files - len(again), repeats=again)
 
 
 def algorithm_of(file: Path) -> Algorithm:
@@ -83,10 +105,14 @@ def check_new(file: Path) -> None:
 
 
 class NewList:
-    """A list being written, which appears whole when the block ends well, and else not at all."""
+    """A list being written, which appears whole when the block ends well, and else not at all.
+
+    Nor does one that names no file, which would be no list.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self._names_any = False
         self._temporary = file.with_name(f".{file.name}.{os.getpid()}")
 
     def __enter__(self) -> "NewList":
@@ -100,7 +126,7 @@ class NewList:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
+            if kind is None and self._names_any:
                 self._stream.flush()
                 os.fsync(self._stream.fileno())
                 # Not a rename, which would replace what has come there meanwhile.
@@ -125,6 +151,7 @@ class NewList:
     def _write(self, text: bytes) -> None:
         try:
             self._stream.write(text)
+            self._names_any = True
         except OSError as error:
             raise self._failed(error) from None
 

@@ -37,9 +37,9 @@ def summary(record: Record, file: Path | None) -> str:
     lines += _slow(record)
     if record.verification is not None:
         # Other copies do not load what checks files.
-        from howdah.words.verification import in_short  # noqa: PLC0415
+        from howdah.words.verification import of_copy  # noqa: PLC0415
 
-        lines.append(in_short(record.verification))
+        lines += of_copy(record.verification, skips_as_asked=record.outcome.skips_as_asked)
     lines += _warnings(record.outcome)
     if "lateness" in record.flags:
         lines.append("warning: this machine was too slow for the link; the rate is not the path's")

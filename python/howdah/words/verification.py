@@ -6,6 +6,7 @@ from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.text import count
+from howdah.values.record import is_id
 from howdah.values.verification import Counts, Finding, Verification
 from howdah.verification.check import Listener
 
@@ -67,7 +68,9 @@ def in_short(result: Verification) -> str:
     if counts.bytes and result.elapsed_s > 0:
         read += f", {format_rate(8 * counts.bytes / result.elapsed_s)}"
     if result.agrees:
-        return f"Verified: {count(counts.files, 'file')} in {where} as listed ({result.algorithm}); {read}"
+        by = f" by record {result.manifest}" if is_id(result.manifest) else ""
+        listed = f"as listed{by} ({result.algorithm})"
+        return f"Verified: {count(counts.files, 'file')} in {where} {listed}; {read}"
     said = [
         f"{number:,} {what}"
         for number, what in (
@@ -80,3 +83,19 @@ def in_short(result: Verification) -> str:
     ]
     files = f"{count(counts.files, 'file')} in {where} ({result.algorithm})"
     return f"Not as listed: of {files} {', '.join(said)}; {read}"
+
+
+def of_copy(result: Verification, *, skips_as_asked: bool) -> list[str]:
+    """What came of reading again what a copy moved, and what it skipped and so did not read."""
+    lines = [in_short(result)] if result.counts.files else []
+    if result.skipped:
+        skipped = count(result.skipped, "file")
+        was, them = ("was", "it") if result.skipped == 1 else ("were", "them")
+        if skips_as_asked:
+            lines.append(f"{skipped} {was} skipped and not read again")
+        else:
+            lines.append(
+                f"{skipped} {was} there already and {was} not read again; "
+                f"to compare {them} too, add --checksum"
+            )
+    return lines
