@@ -7,7 +7,7 @@ the classifiers.
 import os
 from pathlib import Path
 
-from howdah import HowdahError
+from howdah import HowdahError, replaced
 from howdah.recognition.classifiers import CLASSIFIERS
 from howdah.recognition.classifiers import classifier as named
 
@@ -164,4 +164,8 @@ def _npz(name: "Name", what: str) -> "Path":
     file = Path(name)
     if file.suffix != ".npz":
         raise HowdahError(f"{what} must end in .npz; give -o {file.with_suffix('.npz')}")
+    try:
+        replaced.check(file)
+    except OSError as error:
+        raise HowdahError(f"cannot write {file}: {error.strerror}") from None
     return file
