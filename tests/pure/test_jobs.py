@@ -150,6 +150,16 @@ def test_noise_on_the_socket_harms_nobody(said: bytes, runtime: Path) -> None:
         assert not valve.paused
 
 
+def test_a_copy_has_failed_when_it_has_ended_and_not_with_a_session() -> None:
+    seen = watched(Valve(None))
+    seen.progress(progress(phase="failed"))
+    assert seen.now().state == "waiting"
+    seen.waiting("the far end has gone; trying again")
+    assert seen.now().waiting_for == "the far end has gone; trying again"
+    seen.ended(failed=True)
+    assert (seen.now().state, seen.now().waiting_for) == ("failed", None)
+
+
 def found(text: str) -> dict[str, float]:
     return {
         sample.name: sample.value
