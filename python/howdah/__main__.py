@@ -11,7 +11,12 @@ from howdah import streams
 
 def main() -> None:
     """Runs the command in ``sys.argv`` and exits with its code."""
-    streams.ready()
+    try:
+        streams.ready()
+    except OSError as error:
+        from howdah.guarded import unexpected  # noqa: PLC0415
+
+        sys.exit(unexpected(error))
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":
