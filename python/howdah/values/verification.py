@@ -61,8 +61,10 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """The first that do not agree, in the order in which they were found."""
     findings_more: int = 0
     """How many more do not."""
+    unlisted: int = 0
+    """Files that the list of a record lacks, of those that its copy moved: they were not checked."""
 
     @property
     def agrees(self) -> bool:
-        """Whether every file of the list is there with its digest, and nothing else was found."""
-        return self.counts.disagreeing == 0
+        """Whether each file of a whole list is there with its digest, and no other was found."""
+        return self.counts.disagreeing == 0 and not self.unlisted

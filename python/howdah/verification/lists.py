@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from howdah import HowdahError, _native
 from howdah.archive import Archive
 from howdah.text import printable
-from howdah.values.record import is_id
+from howdah.values.record import Record, is_id
 from howdah.values.verification import ALGORITHMS, Algorithm
 
 _ENDINGS = ".b3sum, .sha256, .md5, .crc32c or .adler32"
@@ -24,6 +24,8 @@ class Listed(NamedTuple):
     algorithm: Algorithm
     files: int
     """How many files it names."""
+    lacks: int = 0
+    """How many files, beyond those, the copy has moved whose list it is."""
 
 
 def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed:
@@ -48,7 +50,23 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
     kept = archive.inbox.digests(record.id)
     if not kept.is_file():
         raise HowdahError(f"record {record.id} has no digests: it moved no file, or they were removed")
-    return listed(record.id, kept, algorithm)
+    return _of_record(listed(record.id, kept, algorithm), record)
+
+
+def _of_record(found: Listed, record: Record) -> Listed:
+    """The same list, with how many files the copy moved that it lacks. Raises HowdahError for one cut short.
+
+    After a copy whose far end was started again it may lack some: nobody was left to tell their digests.
+    """
+    with found.file.open("rb") as lines:
+        lines.seek(-1, os.SEEK_END)
+        if lines.read() != b"\n":
+            raise HowdahError(
+                f"the list of record {record.id} is incomplete: its last line is cut; "
+                f"to check what it names, give its file: {printable(os.fsencode(found.file))}"
+            )
+    moved = 0 if record.outcome is None else record.outcome.files
+    return found._replace(lacks=max(0, moved - found.files))
 
 
 def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
