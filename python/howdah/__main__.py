@@ -12,7 +12,13 @@ from howdah import streams
 def main() -> None:
     """Runs the command in ``sys.argv`` and exits with its code."""
     try:
+        streams.ready()
         code = _run()
+    except OSError as error:
+        # Of the standard streams: a command tells its own errors (``howdah.guarded``).
+        from howdah.guarded import unexpected  # noqa: PLC0415
+
+        code = unexpected(error)
     except KeyboardInterrupt:
         # While nothing is loaded yet that says so (``howdah.guarded``).
         print("howdah: interrupted by SIGINT", file=sys.stderr)
@@ -23,7 +29,6 @@ def main() -> None:
 
 
 def _run() -> int:
-    streams.ready()
     command, *words = sys.argv[1:] or [""]
     match command:
         case "serve":

@@ -15,6 +15,7 @@ from copying import Copier, alive, wait_until
 
 from howdah import lab
 from howdah.lab.session import Process
+from howdah.transfer.standing import Standing
 from howdah.values.outcome import Outcome
 from howdah.values.record import Record
 
@@ -136,6 +137,11 @@ def test_a_far_end_that_is_gone_is_started_again(cp: Copier, tmp_path: Path, wha
             kill_ssh_session(cp)
         else:
             cp.kill_far_end(signal.SIGKILL.name.removeprefix("SIG"))
+        sizes = set()
+        while process.poll() is None:
+            asked = cp.lab.run("near", [*cp.argv()[:-1], "jobs", "--json"], env=cp.env, capture_output=True)
+            sizes |= {each.bytes_total for each in msgspec.json.decode(asked.stdout, type=list[Standing])}
+        assert sizes == {sum(path.stat().st_size for path in source.iterdir())}
         outcome = outcome_of(process, 60)
     assert {path.name: path.read_bytes() for path in target.iterdir()} == {
         path.name: path.read_bytes() for path in source.iterdir()

@@ -100,6 +100,24 @@ def test_what_sessions_come_to_together() -> None:
     assert (whole.samples[0].t_s, whole.changes[0].t_s) == (7.5, 8.0)
 
 
+def test_what_is_known_in_all_does_not_grow_with_a_session() -> None:
+    earlier = Earlier()
+    first = msgspec.structs.replace(NOW, files_done=0, files_total=1, files_skipped=0, bytes_skipped=0)
+    earlier.add(first, 0.0)
+    begun = msgspec.structs.replace(
+        first, bytes_done=0, bytes_total=None, files_total=None, scan_complete=False
+    )
+    scanned = msgspec.structs.replace(first, bytes_done=0)
+    found = msgspec.structs.replace(first, bytes_done=200, bytes_total=4000, bytes_resumed=1000)
+    # The target had lost 300 of what the first session moved.
+    sent = msgspec.structs.replace(first, files_done=1, bytes_done=4300, bytes_total=4300, bytes_resumed=700)
+    shown = [earlier.and_now(each, 9.0) for each in (begun, scanned, found, sent)]
+    assert [each.bytes_total for each in shown] == [5000] * 4
+    assert [each.bytes_done for each in shown] == [1000, 1000, 1200, 5000]
+    assert [each.files_total for each in shown] == [1] * 4
+    assert [each.files_done for each in shown] == [0, 0, 0, 1]
+
+
 def test_parts_that_the_copy_left_itself_are_not_an_interrupted_copys() -> None:
     earlier = Earlier()
     earlier.add(msgspec.structs.replace(NOW, files_done=0, files_skipped=0, bytes_skipped=0), 0.0)
@@ -145,6 +163,8 @@ def test_sessions_drawn_by_seed_come_to_what_a_copy_without_loss_tells(seed: int
     earlier, held = Earlier(), list(there)
     for _ in range(drawn.randrange(1, 4)):
         found = Counts.of(sizes, held)
+        if earlier.restarts:
+            check_in_all(earlier, drawn, sizes, there, held)
         moved, files = 0, 0
         for number in drawn.sample(range(len(sizes)), drawn.randrange(len(sizes))):
             add = drawn.randrange(sizes[number] - held[number] + 1)
@@ -155,7 +175,10 @@ def test_sessions_drawn_by_seed_come_to_what_a_copy_without_loss_tells(seed: int
         told = drawn.choice([1.0, 0.9])
         earlier.add(
             msgspec.structs.replace(
-                NOW, bytes_done=int(moved * told), files_done=int(files * told), **found._asdict()
+                known(sizes, found),
+                bytes_done=int(moved * told),
+                files_done=int(files * told),
+                **found._asdict(),
             ),
             1.0,
         )
@@ -173,6 +196,33 @@ def test_sessions_drawn_by_seed_come_to_what_a_copy_without_loss_tells(seed: int
     whole = earlier.and_last(outcome, 7.0)
     assert (whole.bytes, whole.files) == (sum(sizes) - sum(there), len(sizes) - before.files_skipped)
     assert (whole.files_skipped, whole.bytes_skipped, whole.bytes_resumed) == before
+
+
+def known(sizes: list[int], found: "Counts") -> Progress:
+    """A session that has found so much and moved nothing."""
+    return msgspec.structs.replace(
+        NOW,
+        bytes_done=0,
+        files_done=0,
+        bytes_total=sum(sizes) - found.bytes_skipped - found.bytes_resumed,
+        files_total=len(sizes) - found.files_skipped,
+        **found._asdict(),
+    )
+
+
+def check_in_all(
+    earlier: Earlier, drawn: random.Random, sizes: list[int], there: list[int], held: list[int]
+) -> None:
+    """Whatever part a session has found of what the target holds, the copy is as large as it was."""
+    before = Counts.of(sizes, there)
+    looked_at = drawn.randrange(len(sizes) + 1)
+    shown = earlier.and_now(
+        known(sizes, Counts.of(sizes, held[:looked_at] + [0] * (len(sizes) - looked_at))), 9.0
+    )
+    assert shown.bytes_total == sum(sizes) - before.bytes_skipped - before.bytes_resumed
+    assert shown.files_total == len(sizes) - before.files_skipped
+    assert 0 <= shown.bytes_done <= shown.bytes_total
+    assert 0 <= shown.files_done <= shown.files_total
 
 
 class Counts(NamedTuple):

@@ -139,6 +139,10 @@ def test_what_cannot_be_carried_over_is_told(tmp_path: Path) -> None:
     export(source.inbox, ALL, out)
     with pytest.raises(HowdahError, match="exists; export to a folder that does not exist yet"):
         export(source.inbox, ALL, out)
+    link = tmp_path / "link"
+    link.symlink_to("nowhere")
+    with pytest.raises(HowdahError, match="link exists; export to a folder that does not exist yet"):
+        export(source.inbox, ALL, link)
     with pytest.raises(HowdahError, match="it is an archive, merge it"):
         import_(Archive(tmp_path / "target").inbox, source.root)
     with pytest.raises(HowdahError, match="it is an exported folder, import it"):

@@ -1,5 +1,6 @@
 import io
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -384,6 +385,58 @@ def test_a_full_disk_behind_standard_output_is_an_error_in_words() -> None:
     done = redirected("-m howdah help rsync > /dev/full")
     assert done.stderr == "howdah: cannot write its output: No space left on device\n"
     assert done.returncode == 1
+
+
+NO_FILES = "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))"
+NO_PROC = "os.path.exists = lambda name: False"
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        (f"{NO_FILES}; os.open('/', 0)", r"\[Errno 24\] Too many open files: '/'; allow more open files: "),
+        (
+            "raise OSError(23, 'Too many open files in system')",
+            r".* in system; this host allows no more open ",
+        ),
+        ("bytearray(1 << 60)", "out of memory; make memory free"),
+        ("raise OSError(12, 'Cannot allocate memory')", r"\[Errno 12\] Cannot allocate memory; make memory"),
+        ('raise RuntimeError("can\'t start new thread")', "can't start new thread; allow more processes"),
+        (
+            "raise ImportError('a.so: failed to map segment from shared object')",
+            r"a\.so: .*; make memory free",
+        ),
+        ("raise HowdahError('no: Too many open files (os error 24)')", r"no: .* 24\); allow more open files"),
+        (f"{NO_PROC}; open('/proc/self/no')", r"\[Errno 2\] .*: '/proc/self/no'; howdah needs /proc: mount"),
+        (
+            "open('/proc/self/no')",
+            r"a bug in howdah, FileNotFoundError: .*; run it again with HOWDAH_DEBUG=1",
+        ),
+        (
+            "os.devnull = '/no'; os.open(os.devnull, 0)",
+            r".*: '/no'; make it as root: mknod -m 666 /no c 1 3$",
+        ),
+        ("raise KeyError('x')", r"a bug in howdah, KeyError: 'x'; run it again"),
+    ],
+)
+def test_what_every_program_needs_and_the_host_lacks_is_no_bug(fails: str, says: str) -> None:
+    done = python(
+        "import os, resource, sys\n"
+        "from howdah import HowdahError\n"
+        "from howdah.guarded import guarded\n"
+        f"def fails(): {fails}\n"
+        "sys.exit(guarded(fails))"
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert re.match(f"howdah: {says}", done.stderr), done.stderr
+
+
+def test_a_closed_stream_without_a_null_device_is_an_error_in_words() -> None:
+    code = "import os; os.devnull = '/no'; from howdah.__main__ import main; main()"
+    done = redirected(f"-c {shlex.quote(code)} <&-")
+    assert done.returncode == 1
+    assert done.stderr.startswith("howdah: [Errno 2] No such file or directory: '/no'; make it as root: ")
 
 
 def test_what_a_terminal_cannot_write_is_written_with_a_backslash() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import stat
 import time
 import urllib.error
 import urllib.request
@@ -149,6 +150,16 @@ def test_noise_on_the_socket_harms_nobody(said: bytes, runtime: Path) -> None:
         assert not valve.paused
 
 
+def test_a_copy_has_failed_when_it_has_ended_and_not_with_a_session() -> None:
+    seen = watched(Valve(None))
+    seen.progress(progress(phase="failed"))
+    assert seen.now().state == "waiting"
+    seen.waiting("the far end has gone; trying again")
+    assert seen.now().waiting_for == "the far end has gone; trying again"
+    seen.ended(failed=True)
+    assert (seen.now().state, seen.now().waiting_for) == ("failed", None)
+
+
 def found(text: str) -> dict[str, float]:
     return {
         sample.name: sample.value
@@ -183,6 +194,37 @@ def test_metrics_are_what_a_copy_is_and_leave_out_what_is_not_known(tmp_path: Pa
         Metrics(str(tmp_path / "no" / "x"), seen.now),
     ):
         pass
+
+
+def test_metrics_replace_what_a_link_leads_to_and_nothing_but_a_file(tmp_path: Path) -> None:
+    seen = watched(Valve(None))
+    target, link = tmp_path / "target", tmp_path / "link.prom"
+    link.symlink_to(target.name)
+    for _ in range(2):
+        with Metrics(str(link), seen.now):
+            pass
+        assert link.is_symlink()
+        assert found(target.read_text())["howdah_copy_bytes_total"] == 0
+    link.unlink()
+    target.unlink()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "to-fifo").symlink_to("fifo")
+    (tmp_path / "circle").symlink_to("circle")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "socket"))
+    kinds = {"fifo": "a FIFO", "to-fifo": "a FIFO", "folder": "a folder", "socket": "a socket"}
+    if os.getuid() == 0:
+        os.mknod(tmp_path / "device", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        kinds["device"] = "a device"
+    before = {each: each.lstat().st_ino for each in tmp_path.iterdir()}
+    for name, kind in kinds.items():
+        why = rf"^--metrics .*/{name}: it is {kind}, and only a regular file is replaced; give another name$"
+        with pytest.raises(HowdahError, match=why):
+            Metrics(str(tmp_path / name), seen.now).__enter__()
+    with pytest.raises(HowdahError, match=r"circle: Too many levels of symbolic links$"):
+        Metrics(str(tmp_path / "circle"), seen.now).__enter__()
+    assert {each: each.lstat().st_ino for each in tmp_path.iterdir()} == before
 
 
 def test_a_port_answers_on_loopback_alone() -> None:
@@ -260,6 +302,14 @@ def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
     ]
     with pytest.raises(HowdahError, match=r"^log_file .*: Is a directory$"):
         LogFile(tmp_path, "0f3a9c", "")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(HowdahError, match=r"^--log-file .*: nobody reads from this FIFO or socket$"):
+        LogFile(fifo, "0f3a9c", "")
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    LogFile(fifo, "0f3a9c", "read").ended(record)
+    assert os.read(reader, 1 << 16).split(b"\n")[0].endswith(b" 0f3a9c start read")
+    os.close(reader)
     full = LogFile(Path("/dev/full"), "0f3a9c", "")
     full.ended(record)
     assert full.failed == "No space left on device"

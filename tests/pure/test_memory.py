@@ -1,10 +1,11 @@
 """What the archive remembers of a path: which copies count, of which route, and how sure that is."""
 
 import sqlite3
+import threading
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 import pytest
@@ -15,6 +16,9 @@ from samples import LIMITS, START, run, sample
 from howdah.archive import Archive, paths
 from howdah.archive.paths import INBOX_MOST, copies, remembered, take_in
 from howdah.decide import decide
+from howdah.remote.endpoints import route
+from howdah.transfer.recollection import Recollection
+from howdah.transfer.request import Request
 from howdah.values.carried import carried, least_moving_s
 from howdah.values.limit import Limited
 from howdah.values.link import symmetric
@@ -60,6 +64,25 @@ def recalled(
     assert not archive.inbox.files()
     assert copies(archive.inbox, "dtn2", "push", NOW) == found
     return recall("dtn2", "push", found, rtt_s, address)
+
+
+@pytest.mark.parametrize("lack", [OSError(24, "Too many open files"), MemoryError(), ImportError("no room")])
+def test_a_look_up_that_the_host_has_no_files_or_memory_for_costs_no_copy(
+    lack: Exception,
+) -> None:
+    class Lacking:
+        @property
+        def inbox(self) -> object:
+            raise lack
+
+    # Anything that a thread raises fails the test.
+    request = Request([], route(["run42/", "dtn2:/archive/"], memory=False))
+    looking = Recollection(request, cast("Archive", Lacking()))
+    assert looking.of(0.05, None) is None
+    assert looking._looked.is_set()
+    for thread in threading.enumerate():
+        if thread.name == "howdah-memory":
+            thread.join(10)
 
 
 def test_a_path_is_remembered_with_its_interval_age_and_copies(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Recordings made of probes, and what people say of who was there."""
 
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -46,6 +47,15 @@ def test_a_probe_is_kept_with_who_was_there(
     keep("last", "-o", str(file))
     assert "competing traffic not known" in capsys.readouterr().out
     assert read_recording(file)[0].background is None
+    link, fifo = tmp_path / "link.npz", tmp_path / "fifo.npz"
+    link.symlink_to("run.npz")
+    keep("last", "--others", "bbr", "-o", str(link))
+    assert link.is_symlink()
+    assert read_recording(file)[0].background == {"bbr": 1}
+    os.mkfifo(fifo)
+    with pytest.raises(HowdahError, match=r"fifo\.npz: it is a FIFO, and only a regular file is replaced"):
+        app.main(["shared", "keep", "last", "-o", str(fifo)])
+    assert fifo.is_fifo()
 
 
 @pytest.mark.parametrize(

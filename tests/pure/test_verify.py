@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from howdah.library.copy import copy_request
 from howdah.remote.endpoints import Endpoint
 from howdah.transfer.display import Quiet
 from howdah.transfer.rereading import Rereading
-from howdah.values.verification import Counts, Finding
+from howdah.values.verification import Counts, Finding, Verification
 from howdah.verification.check import Listener, check
 from howdah.verification.lists import NewList, algorithm_of, check_new, find, listed
 from howdah.words.verification import Shown, in_short, of_copy
@@ -113,6 +114,40 @@ def test_last_is_the_newest_record_that_has_digests(tree: Path, tmp_path: Path) 
     assert f"as listed by record {moved.id} (blake3); " in in_short(
         msgspec.structs.replace(result, counts=Counts(files=1))
     )
+
+
+def test_a_record_whose_list_was_cut_does_not_verify_the_copy(tree: Path, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "records")
+    moved = run(0)
+    assert moved.outcome is not None
+    made = msgspec.structs.replace(moved, outcome=msgspec.structs.replace(moved.outcome, files=2))
+    kept = archive.new_digests(made.id)
+    assert kept is not None
+    archive.save(made)
+    lines = [
+        f"{hashlib.sha256((tree / name).read_bytes()).hexdigest()}  {name}\n" for name in ("plain", "a b")
+    ]
+
+    def verified() -> Verification:
+        return verify(made.id, tree, algorithm="sha256", archive=archive)
+
+    kept.write_text("".join(lines))
+    assert verified().agrees
+    kept.write_text("".join(lines)[:-2])
+    file = re.escape(f"; to check what it names, give its file: {kept}")
+    with pytest.raises(HowdahError, match=f"^the list of record {made.id} .*: its last line is cut{file}$"):
+        verified()
+    kept.write_text(lines[0])
+    result = verified()
+    assert (result.counts.files, result.counts.disagreeing, result.unlisted) == (1, 0, 1)
+    assert not result.agrees
+    assert in_short(result).startswith(
+        "The list is incomplete: 1 file that the copy moved is not in it. Verified: 1 file in "
+    )
+    assert verify(kept, tree, algorithm="sha256").agrees
+    kept.write_text("")
+    with pytest.raises(HowdahError, match="it names no file"):
+        verified()
 
 
 def test_a_list_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 
 def export(inbox: Inbox, selection: Selection, destination: Path) -> Exported:
     """Writes the runs selected to a new folder, which appears whole. Raises HowdahError."""
-    if destination.exists():
+    if os.path.lexists(destination):
         raise HowdahError(f"{destination} exists; export to a folder that does not exist yet")
     temporary = destination.with_name(f".{destination.name}.{os.getpid()}")
     with Store(inbox.root) as store, _files():

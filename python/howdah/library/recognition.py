@@ -7,7 +7,7 @@ the classifiers.
 import os
 from pathlib import Path
 
-from howdah import HowdahError
+from howdah import HowdahError, replaced
 from howdah.recognition.classifiers import CLASSIFIERS
 from howdah.recognition.classifiers import classifier as named
 
@@ -170,4 +170,8 @@ def _npz(name: "Name", what: str, argument: str) -> "Path":
 
         mended = literal(str(file.with_suffix(".npz")))
         raise BadArgument(f"{what} must end in .npz; give {mended} as {{{argument}}}")
+    try:
+        replaced.check(file)
+    except OSError as error:
+        raise HowdahError(f"cannot write {file}: {error.strerror}") from None
     return file

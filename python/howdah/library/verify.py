@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable
 
+import msgspec
+
 from howdah.archive import Archive
 from howdah.arguments import check_one_of, typed
 from howdah.library.ended import Name, log
@@ -66,7 +68,8 @@ def carry_out(
 ) -> Verification:
     """Checks the files, told to ``listener`` as it goes; returns and raises as ``verify`` does."""
     at = parse(path) if isinstance(path, str) else Endpoint(None, os.fsencode(path))
-    return check(listed, at, listener, extra=extra, far_howdah=far_howdah)
+    result = check(listed, at, listener, extra=extra, far_howdah=far_howdah)
+    return msgspec.structs.replace(result, unlisted=listed.lacks)
 
 
 class _Calls(Listener):

@@ -15,7 +15,7 @@ import msgspec
 from howdah import HowdahError, __version__, _native, document, interrupt
 from howdah.probing.prober import TICK_S
 from howdah.remote import ssh
-from howdah.remote.ssh import explain
+from howdah.remote.answers import ended, not_howdah
 
 _END_S = 2.0
 _GREETING_BYTES_MAX = 4096
@@ -160,10 +160,12 @@ class FarResponder:
                     break
         try:
             greeting = document.strange(msgspec.json.decode(said, type=Greeting))
-        except msgspec.MsgspecError:
+        except msgspec.MsgspecError as error:
+            if said and not isinstance(error, msgspec.ValidationError):
+                raise not_howdah(host, said) from None
             status, stderr = far.exit_status(_END_S), far.stderr()
             if status and "No such command" not in stderr:
-                raise HowdahError(explain(host, status, stderr)) from None
+                raise HowdahError(ended(host, status, stderr)) from None
             raise HowdahError(
                 f"howdah on {host} has another version, which cannot answer probes; "
                 "install the same version on both hosts"

@@ -8,7 +8,6 @@ than it has itself; no array may hold objects, so nothing is unpickled; a shape 
 
 import hashlib
 import io
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from howdah.recognition.model import Model, Stage
 from howdah.recognition.novelty import ClassDistance
 from howdah.recognition.recording import MEND, NOTHING, Burst, LabConditions, Recording, background, label
 from howdah.recognition.windows import LEAST_STEPS
+from howdah.replaced import replaced
 
 SCHEMA = 1
 MOST_BYTES = 256 << 20
@@ -84,21 +84,17 @@ def _write(file: Path, manifest: Manifest, arrays: Mapping[str, NDArray[Any]]) -
         },
     )
     text = document.encode(noted)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with zipfile.ZipFile(temporary, "w") as zipped:
+        with replaced(file) as new, zipfile.ZipFile(new, "w") as zipped:
             zipped.writestr(zipfile.ZipInfo(_MANIFEST), text)
             for name, values in plain.items():
                 member = io.BytesIO()
                 np.lib.format.write_array(member, values, version=(1, 0), allow_pickle=False)
                 zipped.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-        temporary.rename(file)
     except OSError as error:
         raise HowdahError(
             f"cannot write {file}: {error.strerror}; choose a file in a folder you may write to"
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
     return _digest(text)
 
 

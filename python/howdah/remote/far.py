@@ -10,9 +10,10 @@ import msgspec
 from howdah import HowdahError, document, interrupt
 from howdah._native import format_duration
 from howdah.remote import standby
+from howdah.remote.answers import FOREIGN, ended, not_howdah
 from howdah.remote.far_command import ANEW, MISSING, brought
 from howdah.remote.messages import FarHello
-from howdah.remote.ssh import explain, may_pass, turned_away
+from howdah.remote.ssh import may_pass, turned_away
 from howdah.remote.standby import FarSession, take
 
 if TYPE_CHECKING:
@@ -155,6 +156,8 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
             raise _OtherProtocol(
                 f"howdah on {far.login.host} has another version ({said.partition(';')[0]})"
             ) from None
+        if said.startswith(FOREIGN):
+            raise not_howdah(far.login.host, said.removeprefix(FOREIGN)) from None
         # Where a far end has not said why, the session only saw its pipe end or carry something else.
         status = far.exit_status(CANCEL_S)
         if not status or said.startswith(_SAID):
@@ -163,7 +166,7 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
         kind = HowdahError
         if may_pass(status, stderr):
             kind = TurnedAway if turned_away(status, stderr) else ConnectionLost
-        raise kind(explain(far.login.host, status, stderr)) from None
+        raise kind(ended(far.login.host, status, stderr)) from None
 
 
 def greet(host: str, far_howdah: str | None) -> FarHello:

@@ -8,8 +8,8 @@ import msgspec
 
 from howdah import HowdahError, __version__, document
 from howdah.remote import ssh
+from howdah.remote.answers import ended, not_howdah
 from howdah.remote.far import CANCEL_S, TICK_S
-from howdah.remote.ssh import explain
 from howdah.text import printable
 from howdah.traffic.sink import (
     AskCounts,
@@ -51,11 +51,14 @@ class FarSink:
 
     def hello(self) -> SinkHello:
         """The far end's greeting. Raises HowdahError with the cause when there is none."""
+        line: bytes | None = None
         try:
             while (line := self._lines.next(TICK_S)) is None:
                 self._far.drain()
             hello = document.strange(msgspec.json.decode(line, type=SinkHello))
-        except (EOFError, msgspec.MsgspecError):
+        except (EOFError, msgspec.MsgspecError) as error:
+            if line is not None and not isinstance(error, msgspec.ValidationError):
+                raise not_howdah(self.host, line) from None
             raise self._why("it speaks no howdah traffic; install the same version on both hosts") from None
         if hello.version != __version__:
             raise HowdahError(
@@ -116,5 +119,5 @@ class FarSink:
     def _why(self, otherwise: str) -> HowdahError:
         status = self._far.exit_status(CANCEL_S)
         if status:
-            return HowdahError(explain(self.host, status, self._far.stderr()))
+            return HowdahError(ended(self.host, status, self._far.stderr()))
         return HowdahError(f"{self.host}: {otherwise}")

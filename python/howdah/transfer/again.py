@@ -64,6 +64,13 @@ class _There(NamedTuple):
         return self.bytes_skipped + self.bytes_resumed
 
 
+class _Known(NamedTuple):
+    """How much a copy is known to move in all; None: nothing is known yet."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+
 class _Own(NamedTuple):
     """What the lost sessions of a copy have moved, and a later one found."""
 
@@ -83,12 +90,14 @@ class Earlier:
         self._there = _There()
         self._bytes = self._files = self._replaced = self._outages = self._retransmissions = 0
         self._removed = 0
+        self._known = _Known()
         self._most = _Own(0, 0)
         self._outage_s = 0.0
 
     def add(self, last: Progress, unanswered_s: float) -> None:
         """Adds a session as it was last seen, and the seconds without one that follow it."""
         there, _ = self._found(_There.of(last))
+        self._known = self._in_all(last, there)
         # It may have been lost before it had found all.
         self._there = max(there, self._there, key=lambda each: each.bytes)
         self.restarts += 1
@@ -109,14 +118,15 @@ class Earlier:
         """The progress of all, ``elapsed_s`` after the first began."""
         if not self.restarts:
             return now
-        there, _ = self._found(_There.of(now))
+        there, own = self._found(_There.of(now))
+        known = self._in_all(now, there)
         return msgspec.structs.replace(
             now,
             elapsed_s=elapsed_s,
-            bytes_done=self._bytes + now.bytes_done,
-            bytes_total=None if now.bytes_total is None else self._bytes + now.bytes_total,
-            files_done=self._files + now.files_done,
-            files_total=None if now.files_total is None else self._files + now.files_total,
+            bytes_done=_up_to(known.bytes, max(self._bytes, own.bytes) + now.bytes_done),
+            bytes_total=known.bytes,
+            files_done=_up_to(known.files, max(self._files, own.files) + now.files_done),
+            files_total=known.files,
             **there._asdict(),
             removed=self._removed + now.removed,
             connections_replaced=self._replaced + now.connections_replaced,
@@ -157,6 +167,18 @@ class Earlier:
         extraneous, removed = last.extraneous + self._removed, last.removed + self._removed
         return msgspec.structs.replace(last, extraneous=extraneous, removed=removed)
 
+    def _in_all(self, now: Progress, there: _There) -> _Known:
+        """What the copy is to move, as far as a session knows that has found ``there`` so far."""
+        files, sent = now.files_total, now.bytes_total
+        if files is not None:
+            files += now.files_skipped - max(there.files_skipped, self._there.files_skipped)
+        if sent is not None:
+            sent += _There.of(now).bytes - max(there.bytes, self._there.bytes)
+        if now.scan_complete:
+            return _Known(files, sent)
+        # A session before may have come further in the tree.
+        return _Known(_larger(files, self._known.files), _larger(sent, self._known.bytes))
+
     def _found(self, found: _There) -> tuple[_There, _Own]:
         """Parts what a session has found into what was there before the copy, and what the copy moved."""
         beyond = _Own(found.files_skipped - self._there.files_skipped, found.bytes - self._there.bytes)
@@ -172,3 +194,12 @@ class Earlier:
             # No other file was there: what is left was in parts.
             resumed = max(0, bytes_before - self._there.bytes_skipped)
         return _There(files_before, bytes_before - resumed, resumed), own
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return one if other is None or (one is not None and one > other) else other
+
+
+def _up_to(known: int | None, done: int) -> int:
+    """What is done, without what was moved twice because the target had lost it."""
+    return done if known is None else min(done, known)

@@ -4,6 +4,7 @@ A line is the time in UTC, the name of the copy as ``howdah jobs`` has it, a wor
 rest. Names are told without control characters, so that no file makes a line of its own.
 """
 
+import errno
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from howdah.values.plan import Plan
 from howdah.values.record import Record
 from howdah.values.verification import Counts
 
+# Where it is a FIFO without a reader, opening it must not wait for one.
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 _AT_ONCE_BYTES = 1 << 18
 """The most of the digests that is read in one look, so that a million small files do not hold up a copy."""
 
@@ -34,11 +37,12 @@ class LogFile:
         self._part = b""
         try:
             # Names of files are nobody else's business.
-            descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(file, _FLAGS, 0o600)
+            os.set_blocking(descriptor, True)
         except OSError as error:
-            raise NotHere(
-                f"{{log_file}} {literal(printable(str(file)))}: {error.strerror or error}"
-            ) from None
+            unread = error.errno == errno.ENXIO
+            why = "nobody reads from this FIFO or socket" if unread else error.strerror or error
+            raise NotHere(f"{{log_file}} {literal(printable(str(file)))}: {why}") from None
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self.failed: str | None = None
         """Why lines are missing from then on; None: none is."""

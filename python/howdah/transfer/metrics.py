@@ -6,7 +6,6 @@ alone, since names of hosts and paths are in the answer.
 """
 
 import contextlib
-import os
 import re
 import signal
 import threading
@@ -18,6 +17,7 @@ from typing import Self, get_args
 from howdah import HowdahError, interrupt
 from howdah.arguments import BadArgument, NotHere, literal
 from howdah.ports import PORT_MAX
+from howdah.replaced import replaced
 from howdah.transfer.standing import Standing, State
 
 EVERY_S = 5.0
@@ -118,14 +118,11 @@ class Metrics:
 
     def _write(self) -> None:
         file = Path(self._place)
-        # The collector reads what ends in .prom.
-        new = file.with_name(f".{file.name}.{os.getpid()}.new")
         try:
-            new.write_text(text(self._standing()))
-            new.replace(file)
+            # Nothing beside it ends in .prom, which the collector would read.
+            with replaced(file) as new:
+                new.write(text(self._standing()).encode())
         except OSError as error:
-            with contextlib.suppress(OSError):
-                new.unlink()
             raise NotHere(f"{{metrics}} {literal(str(file))}: {error.strerror or error}") from None
 
     def _serve(self) -> Callable[[], None]:

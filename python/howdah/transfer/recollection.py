@@ -17,6 +17,8 @@ from howdah.values.record import lab_link
 
 _PATIENCE_S = 0.5
 """The longest that a plan waits for the look-up: on a very slow disk a copy goes without."""
+_LACKS = (OSError, ImportError, MemoryError, HowdahError)
+"""How a host says that it has no file, or no memory, for the look-up: a copy goes without then too."""
 
 
 class Recollection:
@@ -42,20 +44,24 @@ class Recollection:
         return recall(self._path, self._direction, self._copies, rtt_s, address)
 
     def _look(self) -> None:
-        from howdah.archive import paths  # noqa: PLC0415, while ssh logs in
-
-        inbox = self._archive.inbox
         try:
-            with suppress(OSError, HowdahError):
-                self._path = paths.named(*self._names(), lab_link())
-                if self._path is not None:
-                    self._copies = paths.copies(inbox, self._path, self._direction)
+            with suppress(*_LACKS):
+                self._find()
         finally:
             self._looked.set()
-        if self._remembers is not None and self._copies:
-            self._remembers()
-        with suppress(OSError, HowdahError):
-            paths.take_in(inbox)
+        with suppress(*_LACKS):
+            if self._remembers is not None and self._copies:
+                self._remembers()
+            from howdah.archive import paths  # noqa: PLC0415
+
+            paths.take_in(self._archive.inbox)
+
+    def _find(self) -> None:
+        from howdah.archive import paths  # noqa: PLC0415, while ssh logs in
+
+        self._path = paths.named(*self._names(), lab_link())
+        if self._path is not None:
+            self._copies = paths.copies(self._archive.inbox, self._path, self._direction)
 
     def _names(self) -> tuple[str, str | None]:
         route = self._request.route

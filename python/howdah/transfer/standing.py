@@ -118,7 +118,10 @@ class Watched:
         if self._verifies:
             return "verifying"
         phase = "connecting" if self._now is None else self._now.phase
-        return "paused" if self._valve.paused and phase not in {"done", "failed"} else phase
+        if phase == "failed":
+            # Its session alone: another one may go on.
+            return "waiting"
+        return "paused" if self._valve.paused and phase != "done" else phase
 
     def planned(self, decided: Plan, far: FarHello) -> None:
         """Sees whether it encrypts."""

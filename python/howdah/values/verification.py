@@ -63,11 +63,13 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """How many more do not."""
     skipped: int = 0
     """Files that the copy skipped, which were not read again; zero for a check that belongs to no copy."""
+    unlisted: int = 0
+    """Files that the list of a record lacks, of those that its copy moved: they were not checked."""
 
     @property
     def agrees(self) -> bool:
-        """Whether every file of the list is there with its digest, and nothing else was found.
+        """Whether each file of a whole list is there with its digest, and no other was found.
 
         It says nothing of what was skipped.
         """
-        return self.counts.disagreeing == 0
+        return self.counts.disagreeing == 0 and not self.unlisted

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError, interrupt
+from howdah.remote.answers import not_howdah
 from howdah.remote.endpoints import Endpoint
 from howdah.remote.far import CANCEL_S, TICK_S
 from howdah.text import printable
@@ -96,7 +97,7 @@ def check(
                 target=_feed, args=(end.write_fd, job, listed), name="howdah-list", daemon=True
             )
             feeder.start()
-        for line in _lines(end, listener):
+        for line in _lines(end, listener, at.host):
             if line.progress is not None:
                 listener.progress(line.progress)
             elif line.finding is not None:
@@ -189,11 +190,11 @@ def _feed(fd: int, job: Job, listed: Listed) -> None:
         return
 
 
-def _lines(end: End, listener: Listener) -> Iterator[_Line]:
+def _lines(end: End, listener: Listener, host: str | None) -> Iterator[_Line]:
     """What the end says, until it says no more."""
     poll = select.poll()
     poll.register(end.read_fd, select.POLLIN)
-    decoder, rest = msgspec.json.Decoder(_Line), b""
+    decoder, rest, first = msgspec.json.Decoder(_Line), b"", True
     while True:
         interrupt.check()
         if said := end.drain():
@@ -204,10 +205,15 @@ def _lines(end: End, listener: Listener) -> Iterator[_Line]:
         if not piece:
             return
         *whole, rest = (rest + piece).split(b"\n")
-        try:
-            yield from map(decoder.decode, whole)
-        except msgspec.MsgspecError:
-            raise HowdahError(_LOST) from None
+        for line in whole:
+            try:
+                decoded = decoder.decode(line)
+            except msgspec.MsgspecError as error:
+                if first and host is not None and not isinstance(error, msgspec.ValidationError):
+                    raise not_howdah(host, line) from None
+                raise HowdahError(_LOST) from None
+            first = False
+            yield decoded
         if len(rest) > _LINE_BYTES_MAX:
             raise HowdahError(_LOST)
 

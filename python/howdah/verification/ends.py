@@ -12,8 +12,8 @@ from typing import Protocol
 
 from howdah import HowdahError, _native
 from howdah.remote import ssh
+from howdah.remote.answers import ended
 from howdah.remote.far import CANCEL_S
-from howdah.remote.ssh import explain
 
 
 class End(Protocol):
@@ -71,20 +71,25 @@ class There:
         self._host = host
         self._far = ssh.FarProcess(login, login.start(far_howdah, role="reread", asks=asks))
         self.read_fd, self.write_fd = self._far.read_fd, self._far.write_fd
+        self._last = ""
+        """The last line that was told: it may be the cause of the end."""
 
     def drain(self) -> str:
         """The new lines, each marked as the far end's."""
-        return self._far.new_stderr()
+        new = self._far.new_stderr()
+        if new:
+            self._last = new.splitlines()[-1].removeprefix(f"{self._far.mark}: ")
+        return new
 
     def why(self) -> HowdahError:
         """The cause that ssh gives, if it does."""
-        status, stderr = self._far.exit_status(CANCEL_S), self._far.stderr()
+        status, stderr = self._far.exit_status(CANCEL_S), self._far.stderr() or self._last
         if "No such command" in stderr:
             return HowdahError(
                 f"howdah on {self._host} is older and cannot verify; install the same version on both hosts"
             )
         if status:
-            return HowdahError(explain(self._host, status, stderr))
+            return HowdahError(ended(self._host, status, stderr))
         return HowdahError(f"{self._host}: the far end ended before the check was complete; run it again")
 
     def refusal(self) -> HowdahError | None:

@@ -10,7 +10,7 @@ from howdah import HowdahError, _native
 from howdah.archive import Archive
 from howdah.arguments import BadArgument, NotHere, literal
 from howdah.text import printable
-from howdah.values.record import is_id
+from howdah.values.record import Record, is_id
 from howdah.values.verification import ALGORITHMS, Algorithm
 from howdah.verification.repeats import repeats
 
@@ -28,6 +28,8 @@ class Listed(NamedTuple):
     """How many files it names."""
     repeats: frozenset[int] = frozenset()
     """The numbers of the lines that name one of them again."""
+    lacks: int = 0
+    """How many files, beyond those, the copy has moved whose list it is."""
 
 
 def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed:
@@ -50,17 +52,33 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
             "or the id of a record (howdah archive ls)"
         )
     if manifest == "last":
-        record_id = archive.newest_with_digests()
-        if record_id is None:
+        newest = archive.newest_with_digests()
+        if newest is None:
             raise HowdahError(
                 f"no record has digests yet in {archive.root}: no copy has moved a file, or they were removed"
             )
-    else:
-        record_id = archive.load(manifest).id
-    kept = archive.inbox.digests(record_id)
+        manifest = newest
+    record = archive.load(manifest)
+    kept = archive.inbox.digests(record.id)
     if not kept.is_file():
-        raise HowdahError(f"record {record_id} has no digests: it moved no file, or they were removed")
-    return listed(record_id, kept, algorithm)
+        raise HowdahError(f"record {record.id} has no digests: it moved no file, or they were removed")
+    return _of_record(listed(record.id, kept, algorithm), record)
+
+
+def _of_record(found: Listed, record: Record) -> Listed:
+    """The same list, with how many files the copy moved that it lacks. Raises HowdahError for one cut short.
+
+    After a copy whose far end was started again it may lack some: nobody was left to tell their digests.
+    """
+    with found.file.open("rb") as lines:
+        lines.seek(-1, os.SEEK_END)
+        if lines.read() != b"\n":
+            raise HowdahError(
+                f"the list of record {record.id} is incomplete: its last line is cut; "
+                f"to check what it names, give its file: {printable(os.fsencode(found.file))}"
+            )
+    moved = 0 if record.outcome is None else record.outcome.files
+    return found._replace(lacks=max(0, moved - found.files))
 
 
 def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:

@@ -62,12 +62,22 @@ def in_words(found: Finding) -> str:
 
 def in_short(result: Verification) -> str:
     """What came of it, in one line."""
+    if not result.unlisted:
+        return _of_list(result)
+    are = "is" if result.unlisted == 1 else "are"
+    return (
+        f"The list is incomplete: {count(result.unlisted, 'file')} that the copy moved {are} not in it. "
+        f"{_of_list(result)}"
+    )
+
+
+def _of_list(result: Verification) -> str:
     counts = result.counts
     where = result.path if result.host is None else f"{result.host}:{result.path}"
     read = f"{format_bytes(counts.bytes)} read from the disk in {format_duration(result.elapsed_s)}"
     if counts.bytes and result.elapsed_s > 0:
         read += f", {format_rate(8 * counts.bytes / result.elapsed_s)}"
-    if result.agrees:
+    if not counts.disagreeing:
         by = f" by record {result.manifest}" if is_id(result.manifest) else ""
         listed = f"as listed{by} ({result.algorithm})"
         return f"Verified: {count(counts.files, 'file')} in {where} {listed}; {read}"
