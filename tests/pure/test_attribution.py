@@ -134,6 +134,13 @@ def test_time_without_a_processor_is_no_time_of_the_disk() -> None:
     assert thread(slow, encrypted=False).disk_s == pytest.approx(8.9)
 
 
+def test_threads_that_waited_for_a_processor_are_told_so() -> None:
+    starved = spent({"digest": 0.3, "rest": 0.3, "disk": 0.4}, digest=3.0, rest=3.0, disk=4.0)
+    told = details(found(msgspec.structs.replace(starved, delayed_s=9.0), WAITS))
+    short = "of the sender's time; that host was short of processors: its threads took 10.0 times as long as"
+    assert any(f"{short} they computed" in each for each in told)
+
+
 def test_a_limit_of_the_processor_also_strikes_where_a_thread_goes_to_sleep() -> None:
     """A thread that its cgroup stops is often found in the call that sent its data."""
     stopped = msgspec.structs.replace(

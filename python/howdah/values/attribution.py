@@ -474,4 +474,7 @@ def _part(part_s: float, whole_s: float) -> str:
 
 
 def _late(one: Thread) -> str:
-    return f", {one.starved:.1f} times as long as they ran" if one.starved > 1.5 else ""
+    if one.starved <= 1.5:
+        return ""
+    took = f"its threads took {one.starved:.1f} times as long as they computed"
+    return f"; that host was short of processors: {took}"
