@@ -3,6 +3,7 @@
 from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome
 from howdah.values.bottleneck import Bottleneck
+from howdah.values.listened import Listened
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Why
 from howdah.values.record import Record
@@ -18,6 +19,7 @@ def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
         pipe=bool(request.route.pipe) and request.route.direction == "push",
         others=None if heard in {None, "nobody"} else heard,
         known_bps=None if plan is None else known_bps(plan.why),
+        capacity_bps=_capacity_bps(listened),
     )
     return of_outcome(last, asked)
 
@@ -28,6 +30,13 @@ def known_bps(why: Why) -> float | None:
     if memory is not None and memory.same_route and not memory.at_least:
         return memory.rate_mid_bps
     return None if why.prediction is None else why.prediction.rate_mid_bps
+
+
+def _capacity_bps(listened: Listened | None) -> float | None:
+    """What moments of sending less measured. The most that arrived is no capacity where a host held it."""
+    if listened is None or all(dip.capacity_bps is None for dip in listened.dips):
+        return None
+    return listened.capacity_bps
 
 
 def _pacing_bps(record: Record, last: Outcome) -> float | None:

@@ -15,7 +15,9 @@ Two corrections come before that:
   the pacing that was asked for, slow start. The path has what is left.
 
 The times before the first byte and after the last one are the start and the end. What the receiver flushes
-at the end is its disk's.
+at the end is its disk's. An outage is apart: most of it is booked as a wait for the network, and nobody books
+what passes between a connection that broke and the one that replaces it. Streams that rest count for nothing
+(howdah.values.rests).
 """
 
 from collections.abc import Callable, Iterable
@@ -24,9 +26,12 @@ import msgspec
 
 from howdah.values.bottleneck import Bottleneck, Cause, Share
 from howdah.values.outcome import Doing, Outcome, Sample, Spent, StreamOutcome
+from howdah.values.rests import without_rests
 
 SMALL_FILE_BYTES = 64 << 10
 """Of files that are smaller on average, waits for flushes and names are the price of many files."""
+LARGE_FILE_BYTES = 16 << 20
+"""Of files that are larger on average, those counted that were there, no wait is the price of many files."""
 _PACED = 0.85
 """From this part of the pacing on that was asked for, it was the limit."""
 _MAY_WAIT: tuple[Doing, ...] = ("opening", "waiting", "disk", "flush", "naming", "turn", "socket")
@@ -48,6 +53,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     others: str | None = None
     """Who else was recognised on the path; null: nobody, or nobody listened."""
     known_bps: float | None = None
+    """The most that an earlier copy had over this path, or what its profile predicts; null: not known."""
+    capacity_bps: float | None = None
+    """What the path carries, where the copy measured that; null: it did not."""
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -83,6 +91,9 @@ class Thread(msgspec.Struct, frozen=True):
 
 def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     """Where the time of a copy went that has ended well; None where nothing moved, or nothing was booked."""
+    if not outcome.bytes and not outcome.files:
+        return None
+    outcome = without_rests(outcome)
     senders = [_until_arrived(stream) for stream in outcome.streams]
     moving_s = max((_moved_s(spent) for spent in senders), default=0.0)
     if outcome.setup_s is None or moving_s <= 0 or outcome.dry_run_plan is not None:
@@ -102,6 +113,7 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
         sockets=summed(senders),
         flushing=_flushing(outcome.naming),
         small=small,
+        large=outcome.bytes >= LARGE_FILE_BYTES * (outcome.files + outcome.files_skipped),
         ramp=_within(_mean(outcome, _ramp), moving_s),
         filled=_mean(outcome, _filled),
         drained=_mean(outcome, _drained),
@@ -111,28 +123,33 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     total_s = start_s + moving_s + end_s
     parts = {cause: share * moving_s for cause, share in moved.shares(asked).items()}
     parts[Cause.START] = parts.get(Cause.START, 0.0) + start_s
-    slow_s = parts[Cause.START] - start_s
     parts[Cause.END] = end_s - flush_s
     flushed = Cause.SMALL_FILES if small else Cause.RECEIVER_DISK
     parts[flushed] = parts.get(flushed, 0.0) + flush_s
+    _part_off_outages(parts, outcome.outage_s)
+    slow_s = max(0.0, parts[Cause.START] - start_s)
     texts = moved.texts(asked)
-    texts[Cause.START] = f"login and handshakes {start_s:.2g} s, slow start {slow_s:.2g} s"
-    texts[Cause.END] = f"{end_s - flush_s:.2g} s after the last byte was sent"
+    slow = "slow start and waits for the first answers" if moved.large and sender.next_s else "slow start"
+    texts[Cause.START] = f"login and handshakes {start_s:.2g} s, {slow} {slow_s:.2g} s"
+    texts[Cause.END] = f"{parts[Cause.END]:.2g} s after the last byte was sent"
+    texts[Cause.OUTAGE] = f"no answer for {outcome.outage_s:.0f} s"
     if flush_s > 0.1 * end_s:
         texts[flushed] = f"{texts.get(flushed, '')}, {flush_s:.2g} s of flushing at the end".lstrip(", ")
     shares = _sorted(parts, total_s, texts)
     main = shares[0]
     busiest = moved.busiest_without(main.cause) * moving_s / total_s
     least = max(1 - main.share, busiest)
-    if asked.known_bps:
+    most_bps = min(filter(None, (asked.known_bps, asked.capacity_bps)), default=None)
+    if most_bps is not None:
         # What the path has given is more than any cause but the path itself allows for.
-        moved_s = outcome.bytes * 8 / asked.known_bps
+        moved_s = outcome.bytes * 8 / most_bps
         least = max(least, min(1.0, moved_s / (moving_s if main.cause is Cause.PATH else total_s)))
     return Bottleneck(
         total_s=total_s,
         shares=shares,
         rate_bps=moved.rate_bps if outcome.bytes else None,
         known_bps=asked.known_bps,
+        capacity_bps=asked.capacity_bps,
         faster=1 / max(least, 0.01),
     )
 
@@ -142,6 +159,9 @@ def of_progress(
 ) -> list[Share]:
     """Where the time of streams at work goes, without start and end; empty where nothing is known."""
     at_sender, at_receiver = thread(sender, encrypted=encrypted), thread(receiver, encrypted=encrypted)
+    if mean_bytes >= LARGE_FILE_BYTES and not asked.pipe:
+        # Which streams rest, and since when, the sums do not say.
+        at_sender = msgspec.structs.replace(at_sender, next_s=0.0)
     if at_sender.all_s <= 0:
         return []
     moved = Moved(
@@ -150,6 +170,7 @@ def of_progress(
         sockets=sender,
         flushing=1.0,
         small=0 < mean_bytes < SMALL_FILE_BYTES,
+        large=False,
         ramp=0.0,
         filled=0.0,
         drained=0.0,
@@ -226,6 +247,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """Of what the thread was busy with that names files, the part that flushed them."""
     small: bool
     """Whether there were many small files."""
+    large: bool
+    """Whether all files were so large that none of their waits is the price of many files."""
     ramp: float
     """The part of the time in which streams were in slow start."""
     filled: float
@@ -294,7 +317,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
         one = self.sender
         found = dict.fromkeys(Cause, 0.0)
         found[Cause.PACING] += one.turn_s
-        found[Cause.SOURCE_DISK if asked.pipe else Cause.SMALL_FILES] += one.next_s
+        answers = Cause.START if self.large else Cause.SMALL_FILES
+        found[Cause.SOURCE_DISK if asked.pipe else answers] += one.next_s
         # Each small file costs more than its bytes. A file system may take long to open a large one, too.
         small = self.small
         found[Cause.SMALL_FILES if small else Cause.SOURCE_DISK] += one.disk_s + one.files_s
@@ -329,6 +353,14 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
             found[cause] = found.get(cause, 0.0) + idle * _within(part, sends)
         found[Cause.PATH] = left - idle if sends > 0 else left
         return found
+
+
+def _part_off_outages(parts: dict[Cause, float], outage_s: float) -> None:
+    """Takes the outages from what they were booked as: waits for the network, or after all was sent."""
+    for cause in (Cause.PATH, Cause.END):
+        taken_s = min(outage_s - parts.get(Cause.OUTAGE, 0.0), parts.get(cause, 0.0))
+        parts[cause] = parts.get(cause, 0.0) - taken_s
+        parts[Cause.OUTAGE] = parts.get(Cause.OUTAGE, 0.0) + taken_s
 
 
 def _until_arrived(stream: StreamOutcome) -> Spent:
@@ -379,13 +411,14 @@ def _flushing(naming: Spent) -> float:
 
 
 def _mean(outcome: Outcome, part: Callable[[list[Sample], float], float]) -> float:
-    """The mean over all streams that were sampled of something in their time from the first byte on."""
+    """The mean of something over all streams in their time from the first byte on, by how long each sent."""
     by_stream: dict[int, list[Sample]] = {}
     for sample in outcome.samples:
         if outcome.setup_s is not None and sample.t_s > outcome.setup_s:
             by_stream.setdefault(sample.stream, []).append(sample)
-    parts = [part(_at_work(samples), outcome.setup_s or 0.0) for samples in by_stream.values()]
-    return sum(parts) / len(parts) if parts else 0.0
+    works = [_at_work(samples) for samples in by_stream.values()]
+    parts = sum(len(samples) * part(samples, outcome.setup_s or 0.0) for samples in works)
+    return parts / sum(map(len, works)) if works else 0.0
 
 
 def _at_work(samples: list[Sample]) -> list[Sample]:
@@ -443,8 +476,6 @@ def _of_path(outcome: Outcome, asked: Asked) -> str:
     sent = sum(stream.bytes for stream in outcome.streams) / 1448
     if outcome.retransmissions and sent:
         parts.append(f"{outcome.retransmissions / sent:.2g} of the segments sent again")
-    if outcome.outages:
-        parts.append(f"no answer for {outcome.outage_s:.0f} s")
     if asked.others:
         parts.append(f"{asked.others} recognised beside it")
     return ", ".join(parts)
