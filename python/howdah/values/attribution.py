@@ -95,7 +95,7 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
         return None
     outcome = without_rests(outcome)
     senders = [_until_arrived(stream) for stream in outcome.streams]
-    moving_s = max((_moved_s(spent) for spent in senders), default=0.0)
+    moving_s = max((spent.worked_s for spent in senders), default=0.0)
     if outcome.setup_s is None or moving_s <= 0 or outcome.dry_run_plan is not None:
         return None
     moving_s = min(moving_s, max(outcome.elapsed_s - outcome.setup_s, 1e-9))
@@ -366,9 +366,9 @@ def _part_off_outages(parts: dict[Cause, float], outage_s: float) -> None:
 def _until_arrived(stream: StreamOutcome) -> Spent:
     """The sender's thread without its wait for the word that all had arrived: that is part of the end."""
     spent = stream.sender
-    if stream.receiver is None or not _moved_s(stream.receiver):
+    if stream.receiver is None or not stream.receiver.worked_s:
         return spent
-    waited_s = max(0.0, _moved_s(spent) - _moved_s(stream.receiver))
+    waited_s = max(0.0, spent.worked_s - stream.receiver.worked_s)
     socket_s = max(0.0, spent.wall_s.get("socket", 0.0) - waited_s)
     return msgspec.structs.replace(spent, wall_s={**spent.wall_s, "socket": socket_s})
 
@@ -379,7 +379,7 @@ def _as_long(threads: list[Spent]) -> list[Spent]:
     A copy takes as long as its last stream. Where one thread ended before, what the last one did longer than
     that thread fills the time between.
     """
-    last = max(threads, key=_moved_s, default=None)
+    last = max(threads, key=lambda each: each.worked_s, default=None)
     return [] if last is None else [_filled_by(last, one) for one in threads]
 
 
@@ -389,20 +389,15 @@ def _filled_by(last: Spent, one: Spent) -> Spent:
         for doing, time_s in last.wall_s.items()
         if doing != "start"
     }
-    missing_s = _moved_s(last) - _moved_s(one)
+    missing_s = last.worked_s - one.worked_s
     part = _within(missing_s, sum(longer.values()))
     wall_s, cpu_s = dict(one.wall_s), dict(one.cpu_s)
     for doing, time_s in longer.items():
         wall_s[doing] = wall_s.get(doing, 0.0) + part * time_s
         ran = _within(last.cpu_s.get(doing, 0.0), last.wall_s[doing])
         cpu_s[doing] = cpu_s.get(doing, 0.0) + ran * part * time_s
-    late_s = last.delayed_s * _within(missing_s, _moved_s(last))
+    late_s = last.delayed_s * _within(missing_s, last.worked_s)
     return msgspec.structs.replace(one, wall_s=wall_s, cpu_s=cpu_s, delayed_s=one.delayed_s + late_s)
-
-
-def _moved_s(spent: Spent) -> float:
-    """The time from the first block of a thread on."""
-    return sum(time_s for doing, time_s in spent.wall_s.items() if doing != "start")
 
 
 def _flushing(naming: Spent) -> float:
