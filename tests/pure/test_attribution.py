@@ -12,7 +12,7 @@ from howdah.transfer import attributing
 from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome, of_progress, thread
 from howdah.values.bottleneck import Bottleneck, Cause
-from howdah.values.listened import Dip, Listened
+from howdah.values.listened import Dip, HeardThen, Listened
 from howdah.values.outcome import Change, Outcome, Sample, Spent, StreamOutcome
 from howdah.values.rests import without_rests
 from howdah.words.bottleneck import Ends, details, line
@@ -342,6 +342,19 @@ def test_the_gain_is_never_more_than_the_capacity_that_was_measured() -> None:
     assert slower.faster == pytest.approx(1.5)
 
 
+def test_beside_others_the_path_gives_no_more_than_it_gave() -> None:
+    full = found(*CASES[Cause.PATH])
+    assert full.rate_bps is not None
+    arrived = Asked(arrived_bps=1.5 * full.rate_bps)
+    made = found(*CASES[Cause.PATH], arrived)
+    assert (made.faster, made.known_bps) == (pytest.approx(1.5), arrived.arrived_bps)
+    before = found(*CASES[Cause.PATH], msgspec.structs.replace(arrived, known_bps=2 * full.rate_bps))
+    assert before.faster == pytest.approx(2.0)
+    # What a disk let arrive says nothing of the path.
+    disk = CASES[Cause.SOURCE_DISK]
+    assert found(*disk, arrived).faster == found(*disk).faster
+
+
 def test_what_arrived_at_most_is_no_capacity_unless_it_was_measured() -> None:
     told = Dip(begin_s=5.0, end_s=5.3, rate_bps=1e9, bound_bps=2e8, capacity_bps=2.7e8)
     for dips, known in (
@@ -355,6 +368,11 @@ def test_what_arrived_at_most_is_no_capacity_unless_it_was_measured() -> None:
         made = attributing.found(record, outcome(*CASES[Cause.PATH]), request)
         assert made is not None
         assert made.capacity_bps == known
+        beside = HeardThen(t_s=6.0, background="1 bbr", probability=0.9)
+        crowded = msgspec.structs.replace(record, listened=msgspec.structs.replace(listened, heard=[beside]))
+        made = attributing.found(crowded, outcome(*CASES[Cause.PATH]), request)
+        assert made is not None
+        assert (made.capacity_bps, made.known_bps) == (known, 2.7e8)
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["connections stay", "connections replaced"])
@@ -362,10 +380,13 @@ def test_an_outage_is_no_fault_of_the_plan(replaced: bool) -> None:
     """Where connections were replaced, nobody booked the time between the old one and the new one."""
     waited_s = 1.0 if replaced else 9.0
     waits = spent(socket=waited_s, digest=0.5, rest=0.5)
-    made = found(waits, waits, outages=1, outage_s=8.0)
+    receives = spent(socket=waited_s + 1.0)
+    made = found(waits, receives, outages=1, outage_s=8.0, connections_replaced=4 * replaced)
     assert made.main is not None
     assert made.main.cause is Cause.OUTAGE
     assert made.main.share == pytest.approx(8.0 / made.total_s, abs=0.01)
+    assert share(made, Cause.PATH) == pytest.approx(1.0 / made.total_s, abs=0.01)
+    assert share(made, Cause.END) == pytest.approx(0.5 / made.total_s, abs=0.01)
     assert line(made, Ends("this host", "dtn2")) is None
     assert any("outage: no answer for 8 s" in each for each in details(made))
     for short in (WAITS, CASES[Cause.SOURCE_DISK][0]):

@@ -19,7 +19,8 @@ def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
         pipe=bool(request.route.pipe) and request.route.direction == "push",
         others=None if heard in {None, "nobody"} else heard,
         known_bps=None if plan is None else known_bps(plan.why),
-        capacity_bps=_capacity_bps(listened),
+        capacity_bps=listened.capacity_bps if listened is not None and _measures(listened) else None,
+        arrived_bps=listened.capacity_bps if listened is not None and listened.others else None,
     )
     return of_outcome(last, asked)
 
@@ -32,11 +33,9 @@ def known_bps(why: Why) -> float | None:
     return None if why.prediction is None else why.prediction.rate_mid_bps
 
 
-def _capacity_bps(listened: Listened | None) -> float | None:
-    """What moments of sending less measured. The most that arrived is no capacity where a host held it."""
-    if listened is None or all(dip.capacity_bps is None for dip in listened.dips):
-        return None
-    return listened.capacity_bps
+def _measures(listened: Listened) -> bool:
+    """Whether its capacity was measured by moments of sending less, and is not just the most that arrived."""
+    return any(dip.capacity_bps is not None for dip in listened.dips)
 
 
 def _pacing_bps(record: Record, last: Outcome) -> float | None:

@@ -56,6 +56,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The most that an earlier copy had over this path, or what its profile predicts; null: not known."""
     capacity_bps: float | None = None
     """What the path carries, where the copy measured that; null: it did not."""
+    arrived_bps: float | None = None
+    """The most that arrived for some seconds beside others who were recognised; null: none were."""
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -126,7 +128,7 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     parts[Cause.END] = end_s - flush_s
     flushed = Cause.SMALL_FILES if small else Cause.RECEIVER_DISK
     parts[flushed] = parts.get(flushed, 0.0) + flush_s
-    _part_off_outages(parts, outcome.outage_s)
+    _part_off_outages(parts, outcome)
     slow_s = max(0.0, parts[Cause.START] - start_s)
     texts = moved.texts(asked)
     slow = "slow start and waits for the first answers" if moved.large and sender.next_s else "slow start"
@@ -139,7 +141,11 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     main = shares[0]
     busiest = moved.busiest_without(main.cause) * moving_s / total_s
     least = max(1 - main.share, busiest)
-    most_bps = min(filter(None, (asked.known_bps, asked.capacity_bps)), default=None)
+    known_bps = asked.known_bps
+    if main.cause is Cause.PATH:
+        # Beside others it gives what they leave, and this copy has seen how much that was.
+        known_bps = max(filter(None, (known_bps, asked.arrived_bps)), default=None)
+    most_bps = min(filter(None, (known_bps, asked.capacity_bps)), default=None)
     if most_bps is not None:
         # What the path has given is more than any cause but the path itself allows for.
         moved_s = outcome.bytes * 8 / most_bps
@@ -148,7 +154,7 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
         total_s=total_s,
         shares=shares,
         rate_bps=moved.rate_bps if outcome.bytes else None,
-        known_bps=asked.known_bps,
+        known_bps=known_bps,
         capacity_bps=asked.capacity_bps,
         faster=1 / max(least, 0.01),
     )
@@ -355,12 +361,19 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-def _part_off_outages(parts: dict[Cause, float], outage_s: float) -> None:
-    """Takes the outages from what they were booked as: waits for the network, or after all was sent."""
-    for cause in (Cause.PATH, Cause.END):
-        taken_s = min(outage_s - parts.get(Cause.OUTAGE, 0.0), parts.get(cause, 0.0))
+def _part_off_outages(parts: dict[Cause, float], outcome: Outcome) -> None:
+    """Takes the outages from what they count as otherwise.
+
+    That is a wait for the network. But of connections that were replaced nobody booked it, and it is missing
+    before the end.
+    """
+    found = (Cause.END, Cause.PATH) if outcome.connections_replaced else (Cause.PATH, Cause.END)
+    left_s = outcome.outage_s
+    for cause in found:
+        taken_s = min(left_s, parts.get(cause, 0.0))
         parts[cause] = parts.get(cause, 0.0) - taken_s
-        parts[Cause.OUTAGE] = parts.get(Cause.OUTAGE, 0.0) + taken_s
+        left_s -= taken_s
+    parts[Cause.OUTAGE] = outcome.outage_s - left_s
 
 
 def _until_arrived(stream: StreamOutcome) -> Spent:

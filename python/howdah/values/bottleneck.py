@@ -49,7 +49,7 @@ class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
     rate_bps: float | None = None
     """What moved while the streams were at work; null: nothing did."""
     known_bps: float | None = None
-    """The most that an earlier copy had over this path; null: none is known."""
+    """The most that an earlier copy had over this path, or this one had beside others; null: not known."""
     capacity_bps: float | None = None
     """What the path carries, where the copy measured that; null: it did not."""
     faster: float = 1.0
