@@ -13,14 +13,15 @@ def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
     """Where the time of the last session went."""
     plan, listened = record.plan, record.listened
     heard = listened.heard[-1].background if listened is not None and listened.heard else None
+    capacity_bps, arrived_bps = _seen_bps(listened)
     asked = Asked(
         connect_s=record.connect_s or 0.0,
         pacing_bps=_pacing_bps(record, last),
         pipe=bool(request.route.pipe) and request.route.direction == "push",
         others=None if heard in {None, "nobody"} else heard,
         known_bps=None if plan is None else known_bps(plan.why),
-        capacity_bps=listened.capacity_bps if listened is not None and _measures(listened) else None,
-        arrived_bps=listened.capacity_bps if listened is not None and listened.others else None,
+        capacity_bps=capacity_bps,
+        arrived_bps=arrived_bps,
     )
     return of_outcome(last, asked)
 
@@ -33,9 +34,13 @@ def known_bps(why: Why) -> float | None:
     return None if why.prediction is None else why.prediction.rate_mid_bps
 
 
-def _measures(listened: Listened) -> bool:
-    """Whether its capacity was measured by moments of sending less, and is not just the most that arrived."""
-    return any(dip.capacity_bps is not None for dip in listened.dips)
+def _seen_bps(listened: Listened | None) -> tuple[float | None, float | None]:
+    """The capacity by moments of sending less; without them, the most that arrived beside others."""
+    if listened is None:
+        return None, None
+    if any(dip.capacity_bps is not None for dip in listened.dips):
+        return listened.capacity_bps, None
+    return None, listened.capacity_bps if listened.others else None
 
 
 def _pacing_bps(record: Record, last: Outcome) -> float | None:
