@@ -131,7 +131,8 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     _part_off_outages(parts, outcome)
     slow_s = max(0.0, parts[Cause.START] - start_s)
     texts = moved.texts(asked)
-    slow = "slow start and waits for the first answers" if moved.large and sender.next_s else "slow start"
+    waited = moved.large and sender.next_s > 0.01 * sender.all_s
+    slow = "slow start and waits for the first answers" if waited else "slow start"
     texts[Cause.START] = f"login and handshakes {start_s:.2g} s, {slow} {slow_s:.2g} s"
     texts[Cause.END] = f"{parts[Cause.END]:.2g} s after the last byte was sent"
     texts[Cause.OUTAGE] = f"no answer for {outcome.outage_s:.0f} s"
