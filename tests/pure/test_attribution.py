@@ -312,6 +312,8 @@ def test_streams_work_until_they_rest_and_when_they_no_longer_do() -> None:
 def test_no_wait_of_a_copy_of_large_files_is_one_for_small_files() -> None:
     waits = spent(waiting=8.0, socket=1.0, digest=0.5, rest=0.5)
     assert share(found(waits, WAITS), Cause.SMALL_FILES) == 0.0
+    # Nor is one of a single file, whatever its size.
+    assert share(found(waits, spent(naming=9.0, socket=1.0), bytes=10**5), Cause.SMALL_FILES) == 0.0
     # It waits for the scan of many that are there.
     assert share(found(waits, WAITS, files_skipped=10**6), Cause.SMALL_FILES) > 0.5
     under_way = of_progress(waits, WAITS, Asked(), encrypted=True, mean_bytes=1e9)

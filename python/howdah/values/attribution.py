@@ -109,13 +109,14 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     receiver = thread(summed(_as_long(receivers)), encrypted=outcome.encrypted)
     mean_bytes = outcome.bytes / max(1, outcome.files)
     small = outcome.files > len(senders) and mean_bytes < SMALL_FILE_BYTES
+    known = outcome.files + outcome.files_skipped
     moved = Moved(
         sender=sender,
         receiver=receiver,
         sockets=summed(senders),
         flushing=_flushing(outcome.naming),
         small=small,
-        large=outcome.bytes >= LARGE_FILE_BYTES * (outcome.files + outcome.files_skipped),
+        few=known <= len(senders) or outcome.bytes >= LARGE_FILE_BYTES * known,
         ramp=_within(_mean(outcome, _ramp), moving_s),
         filled=_mean(outcome, _filled),
         drained=_mean(outcome, _drained),
@@ -131,7 +132,7 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     _part_off_outages(parts, outcome)
     slow_s = max(0.0, parts[Cause.START] - start_s)
     texts = moved.texts(asked)
-    waited = moved.large and sender.next_s > 0.01 * sender.all_s
+    waited = moved.few and sender.next_s > 0.01 * sender.all_s
     slow = "slow start and waits for the first answers" if waited else "slow start"
     texts[Cause.START] = f"login and handshakes {start_s:.2g} s, {slow} {slow_s:.2g} s"
     texts[Cause.END] = f"{parts[Cause.END]:.2g} s after the last byte was sent"
@@ -177,7 +178,7 @@ def of_progress(
         sockets=sender,
         flushing=1.0,
         small=0 < mean_bytes < SMALL_FILE_BYTES,
-        large=False,
+        few=False,
         ramp=0.0,
         filled=0.0,
         drained=0.0,
@@ -254,8 +255,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """Of what the thread was busy with that names files, the part that flushed them."""
     small: bool
     """Whether there were many small files."""
-    large: bool
-    """Whether all files were so large that none of their waits is the price of many files."""
+    few: bool
+    """Whether the files were so few or so large that no wait for them is the price of many files."""
     ramp: float
     """The part of the time in which streams were in slow start."""
     filled: float
@@ -324,7 +325,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
         one = self.sender
         found = dict.fromkeys(Cause, 0.0)
         found[Cause.PACING] += one.turn_s
-        answers = Cause.START if self.large else Cause.SMALL_FILES
+        answers = Cause.START if self.few else Cause.SMALL_FILES
         found[Cause.SOURCE_DISK if asked.pipe else answers] += one.next_s
         # Each small file costs more than its bytes. A file system may take long to open a large one, too.
         small = self.small
@@ -336,7 +337,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     def _receiver(self) -> dict[Cause, float]:
         one, small = self.receiver, self.small
         found = dict.fromkeys(Cause, 0.0)
-        flushing = 0.0 if small else self.flushing
+        flushing = 1.0 if self.few else 0.0 if small else self.flushing
         found[Cause.SMALL_FILES] += (1 - flushing) * one.naming_s
         found[Cause.RECEIVER_DISK] += flushing * one.naming_s + one.flush_s
         found[Cause.SMALL_FILES if small else Cause.RECEIVER_DISK] += one.disk_s + one.files_s
