@@ -117,6 +117,9 @@ def test_a_tree_goes_straight_and_what_is_there_is_skipped(cp: Copier, source: P
     assert carried_bytes(cp) - before < SOME_BYTES
     assert tree(there) == tree(source)
     assert (record.host, record.origin) == ("dtn2", "dtn1")
+    # The third host hears late that it has begun, and yet it was no faster than the path.
+    assert record.outcome.moving_bps < 500e6
+    assert record.bottleneck.rate_bps < 500e6
     assert record.rtt_s == pytest.approx(0.02, abs=0.003)
     assert record.environment.origin is not None
     assert record.verification is not None

@@ -1,13 +1,20 @@
 """Where the time of a copy went, from counters alone."""
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
+from samples import run
 
+from howdah.remote.endpoints import route
+from howdah.transfer import attributing
+from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome, of_progress, thread
 from howdah.values.bottleneck import Bottleneck, Cause
-from howdah.values.outcome import Outcome, Sample, Spent, StreamOutcome
+from howdah.values.listened import Dip, HeardThen, Listened
+from howdah.values.outcome import Change, Outcome, Sample, Spent, StreamOutcome
+from howdah.values.rests import without_rests
 from howdah.words.bottleneck import Ends, details, line
 
 MOVING_S = 10.0
@@ -134,6 +141,13 @@ def test_time_without_a_processor_is_no_time_of_the_disk() -> None:
     assert thread(slow, encrypted=False).disk_s == pytest.approx(8.9)
 
 
+def test_threads_that_waited_for_a_processor_are_told_so() -> None:
+    starved = spent({"digest": 0.3, "rest": 0.3, "disk": 0.4}, digest=3.0, rest=3.0, disk=4.0)
+    told = details(found(msgspec.structs.replace(starved, delayed_s=9.0), WAITS))
+    short = "of the sender's time; that host was short of processors: its threads took 10.0 times as long as"
+    assert any(f"{short} they computed" in each for each in told)
+
+
 def test_a_limit_of_the_processor_also_strikes_where_a_thread_goes_to_sleep() -> None:
     """A thread that its cgroup stops is often found in the call that sent its data."""
     stopped = msgspec.structs.replace(
@@ -242,3 +256,147 @@ def test_a_stream_that_goes_on_alone_tells_what_the_copy_took() -> None:
     assert share(made, Cause.RECEIVER_DISK) == pytest.approx(9.0 / made.total_s, abs=0.01)
     for cause in Cause:
         assert share(made, cause) == pytest.approx(share(alone, cause), abs=0.01)
+
+
+RESTS = Change(t_s=2.0, streams=1, why="the plan")
+"""One second after the first byte, one stream goes on."""
+
+
+def test_a_stream_that_rests_waits_for_no_file() -> None:
+    """Three of four streams rest for nine of ten seconds, in which the first one sends a large file alone."""
+    alone = (spent(disk=9.0, socket=0.5, digest=0.5), spent(socket=9.5, digest=0.5))
+    rest = (spent(waiting=9.0, disk=0.9, socket=0.05, digest=0.05), spent(socket=9.95, digest=0.05))
+    one = outcome(*alone).streams[0]
+    streams = [
+        msgspec.structs.replace(one, sender=sends, receiver=receives)
+        for sends, receives in (alone, rest, rest, rest)
+    ]
+    works = [sample(1.0 + step / 10, 600, ssthresh=500, limited="cwnd") for step in range(100)]
+    # What ends a stream is acknowledged with the last sample.
+    rests = [
+        sample(
+            1.0 + step / 10,
+            600,
+            ssthresh=500,
+            limited="cwnd" if step < 10 else "app",
+            stream=stream,
+            bytes_acked=round(1e7 * min(10, step)) + step // 99,
+        )
+        for stream in (1, 2, 3)
+        for step in range(100)
+    ]
+    made = of_outcome(outcome(*alone, streams=streams, samples=works + rests, changes=[RESTS]), Asked())
+    assert made is not None
+    expected = found(*alone, samples=works)
+    for cause in Cause:
+        assert share(made, cause) == pytest.approx(share(expected, cause), abs=0.01)
+
+
+def test_streams_work_until_they_rest_and_when_they_no_longer_do() -> None:
+    again = Change(t_s=5.0, streams=2, why="the plan")
+    refused = Change(t_s=3.0, streams=0, why="the plan", refused="no")
+    waits = spent(waiting=9.0, socket=1.0)
+    one = outcome(waits, WAITS).streams[0]
+    made = without_rests(outcome(waits, WAITS, streams=[one] * 3, changes=[RESTS, refused, again]))
+    left_s = [stream.sender.wall_s["waiting"] for stream in made.streams]
+    # From 2 s to 5 s, and from 2 s to the end.
+    assert left_s == [9.0, pytest.approx(6.0), 0.0]
+    receiver = [
+        None if stream.receiver is None else stream.receiver.wall_s["socket"] for stream in made.streams
+    ]
+    assert receiver == [9.0, pytest.approx(6.0), 0.0]
+    as_it_was = outcome(waits, WAITS, streams=[one] * 3)
+    assert without_rests(as_it_was) is as_it_was
+
+
+def test_no_wait_of_a_copy_of_large_files_is_one_for_small_files() -> None:
+    waits = spent(waiting=8.0, socket=1.0, digest=0.5, rest=0.5)
+    assert share(found(waits, WAITS), Cause.SMALL_FILES) == 0.0
+    # Nor is one of a single file, whatever its size.
+    assert share(found(waits, spent(naming=9.0, socket=1.0), bytes=10**5), Cause.SMALL_FILES) == 0.0
+    # It waits for the scan of many that are there.
+    assert share(found(waits, WAITS, files_skipped=10**6), Cause.SMALL_FILES) > 0.5
+    under_way = of_progress(waits, WAITS, Asked(), encrypted=True, mean_bytes=1e9)
+    assert sum(each.share for each in under_way if each.cause is Cause.SMALL_FILES) == 0.0
+    assert sum(each.share for each in under_way) == pytest.approx(1.0)
+
+
+def test_where_nothing_moved_nothing_is_to_be_mended() -> None:
+    nothing = {"bytes": 0, "moving_s": None, "files_skipped": 12}
+    for files in (0, 1):
+        quick = outcome(spent(rest=1e-4), spent(rest=1e-4), elapsed_s=1.01, files=files, **nothing)
+        made = of_outcome(quick, Asked(connect_s=2.0))
+        assert line(made, Ends("this host", "dtn2")) is None
+    assert of_outcome(outcome(*CASES[Cause.SMALL_FILES], **nothing, files=0), Asked()) is None
+
+
+def test_the_gain_is_never_more_than_the_capacity_that_was_measured() -> None:
+    full = found(*CASES[Cause.PATH])
+    assert full.rate_bps is not None
+    for known_bps in (None, 6 * full.rate_bps):
+        measured = Asked(known_bps=known_bps, capacity_bps=2 * full.rate_bps)
+        made = found(*CASES[Cause.PATH], measured)
+        assert made.faster == pytest.approx(2.0)
+        said = line(made, Ends("this host", "dtn2"))
+        assert said is not None
+        assert "800 Mb/s; this path carries 1.60 Gb/s. To mend it" in said
+    slower = found(*CASES[Cause.PATH], Asked(known_bps=1.5 * full.rate_bps, capacity_bps=2 * full.rate_bps))
+    assert slower.faster == pytest.approx(1.5)
+
+
+def test_beside_others_the_path_gives_no_more_than_it_gave() -> None:
+    full = found(*CASES[Cause.PATH])
+    assert full.rate_bps is not None
+    arrived = Asked(arrived_bps=1.5 * full.rate_bps)
+    made = found(*CASES[Cause.PATH], arrived)
+    assert (made.faster, made.known_bps) == (pytest.approx(1.5), arrived.arrived_bps)
+    before = found(*CASES[Cause.PATH], msgspec.structs.replace(arrived, known_bps=2 * full.rate_bps))
+    assert before.faster == pytest.approx(2.0)
+    # What a disk let arrive says nothing of the path.
+    disk = CASES[Cause.SOURCE_DISK]
+    assert found(*disk, arrived).faster == found(*disk).faster
+
+
+def test_what_arrived_at_most_is_no_capacity_unless_it_was_measured() -> None:
+    told = Dip(begin_s=5.0, end_s=5.3, rate_bps=1e9, bound_bps=2e8, capacity_bps=2.7e8)
+    for dips, known in (
+        ([told], 2.7e8),
+        ([msgspec.structs.replace(told, capacity_bps=None)], None),
+        ([], None),
+    ):
+        listened = Listened(by="tcp_info", fairness=0.5, capacity_bps=2.7e8, dips=dips)
+        record = msgspec.structs.replace(run(), listened=listened)
+        request = Request([], route(["run42", "dtn2:"], memory=False))
+        made = attributing.found(record, outcome(*CASES[Cause.PATH]), request)
+        assert made is not None
+        assert made.capacity_bps == known
+        beside = HeardThen(t_s=6.0, background="1 bbr", probability=0.9)
+        crowded = msgspec.structs.replace(record, listened=msgspec.structs.replace(listened, heard=[beside]))
+        made = attributing.found(crowded, outcome(*CASES[Cause.PATH]), request)
+        assert made is not None
+        assert (made.capacity_bps, made.known_bps) == (known, None if known else 2.7e8)
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["connections stay", "connections replaced"])
+def test_an_outage_is_no_fault_of_the_plan(replaced: bool) -> None:
+    """Where connections were replaced, nobody booked the time between the old one and the new one."""
+    waited_s = 1.0 if replaced else 9.0
+    waits = spent(socket=waited_s, digest=0.5, rest=0.5)
+    receives = spent(socket=waited_s + 1.0)
+    made = found(waits, receives, outages=1, outage_s=8.0, connections_replaced=4 * replaced)
+    assert made.main is not None
+    assert made.main.cause is Cause.OUTAGE
+    assert made.main.share == pytest.approx(8.0 / made.total_s, abs=0.01)
+    assert share(made, Cause.PATH) == pytest.approx(1.0 / made.total_s, abs=0.01)
+    assert share(made, Cause.END) == pytest.approx(0.5 / made.total_s, abs=0.01)
+    assert line(made, Ends("this host", "dtn2")) is None
+    assert any("outage: no answer for 8 s" in each for each in details(made))
+    for short in (WAITS, CASES[Cause.SOURCE_DISK][0]):
+        assert found(short, WAITS, outages=1, outage_s=1.0).main != made.main
+
+
+def test_the_start_has_no_rate_of_its_own() -> None:
+    small = found(spent(socket=0.8, digest=0.2), WAITS, Asked(connect_s=8.0), elapsed_s=2.3)
+    said = line(small, Ends("this host", "dtn2"))
+    assert said is not None
+    assert re.match(r"The start took \d\d% of the time\. To mend it", said)

@@ -116,6 +116,18 @@ def test_the_why_names_the_round_trip_every_limit_and_what_lost(path: Path) -> N
     assert ("could not be measured" in words) == (path.rtt_s is None)
 
 
+@given(PATHS)
+def test_streams_are_compared_with_one_stream_unless_there_is_only_one(path: Path) -> None:
+    decided = decide(path)
+    said = next(sentence for sentence in decided.why.summary if "slow start then needs" in sentence)
+    if decided.streams == 1:
+        assert said.startswith("1 stream: ")
+        assert "one stream" not in said
+    else:
+        assert said.startswith(f"{decided.streams} streams: ")
+        assert ", one stream " in said
+
+
 @given(st.integers(1, 64), st.none() | st.integers(0, 2**45))
 def test_every_stream_gets_several_blocks_of_a_large_transfer(streams: int, total: int | None) -> None:
     block_bytes = sizes.choose_block(streams, total)

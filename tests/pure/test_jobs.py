@@ -27,8 +27,9 @@ from howdah.transfer.metrics import Metrics
 from howdah.transfer.request import Request
 from howdah.transfer.standing import Watched
 from howdah.transfer.valve import Valve
+from howdah.values.bottleneck import Cause
 from howdah.values.limit import Limits
-from howdah.values.outcome import Change
+from howdah.values.outcome import Change, Spent
 from howdah.words.jobs import line
 
 RECORD = "20260302T081502.110000Z-0f3a9c"
@@ -101,6 +102,18 @@ def test_a_copy_is_listed_limited_paused_and_gone() -> None:
             library.pause("0f3a9c")
     with pytest.raises(HowdahError, match=r"is called 0f3a9c; none runs$"):
         library.pause("0f3a9c")
+
+
+def test_the_first_large_file_under_way_is_no_matter_of_small_files() -> None:
+    """Three of four streams rest, and no file is whole yet."""
+    seen = watched(Valve(None))
+    spent = Spent(wall_s={"waiting": 27.0, "socket": 9.0}, cpu_s={})
+    seen.progress(
+        progress(
+            bytes_done=10**8, bytes_total=10**9, files_done=0, files_total=1, sender=spent, receiver=spent
+        )
+    )
+    assert seen.now().shares[0].cause is Cause.PATH
 
 
 def test_what_a_killed_copy_left_is_removed_and_what_is_no_socket_is_left_alone(runtime: Path) -> None:

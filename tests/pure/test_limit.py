@@ -181,6 +181,11 @@ def test_the_summary_says_that_a_limit_held_the_copy() -> None:
     assert "none at the end; while a limit applied, it held" in told(
         limit="none", limited_s=3.0, held="held", changes=1
     )
+    by_day = told(limit="100Mb/s 08:00-18:00")
+    assert "Limit: 100Mb/s 08:00-18:00, which did not apply at this hour" in by_day
+    too_short = told(limit="100Mb/s", most_bps=10**8)
+    assert "Limit: 100Mb/s" in too_short
+    assert "did not apply" not in too_short
     paused = told(limit="none", paused_s=12.0, changes=2)
     assert "Paused: 12.0 s in all" in paused
     assert "Limit" not in paused

@@ -4,6 +4,8 @@ import msgspec
 import pytest
 from samples import LIMITS
 
+from howdah.cc import programs
+from howdah.cc.programs import Loaded, Program
 from howdah.decide.destinations import destinations
 from howdah.remote.endpoints import route
 from howdah.transfer.attributing import known_bps
@@ -136,6 +138,42 @@ def test_without_root_it_is_what_root_has_told(available: list[str], allowed: li
         else "only root can change that: sudo howdah cc load resume"
     )
     assert said in plan.why.summary[0]
+
+
+def listing(monkeypatch: pytest.MonkeyPatch, *, here: bool, in_kernel: bool = True) -> list[str]:
+    """Has the kernel look so; what is loaded then."""
+    was = Loaded(version="1", current=True, understood=True, settings=[])
+    program = Program("resume", "hd_resume", "", [], [], [], was if here else None, in_kernel)
+    loads: list[str] = []
+    monkeypatch.setattr(programs, "listed", lambda: [program])
+    monkeypatch.setattr(programs, "load", loads.append)
+    return loads
+
+
+@pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "copy"])
+def test_a_plan_knows_whether_the_program_was_loaded_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    there = msgspec.structs.replace(ROOT, congestion_controls_available=LOADED)
+    request = REQUEST._replace(dry_run=dry_run)
+    loads = listing(monkeypatch, here=False)
+    elsewhere = planned(memory(9e9), request, sender=there)
+    assert elsewhere.resume is None
+    assert elsewhere.why.summary == [
+        "Nothing is sent at once: hd_resume was loaded elsewhere, as from within a lab, "
+        "and can be told nothing from here."
+    ]
+    listing(monkeypatch, here=True)
+    assert planned(memory(9e9), request, sender=there).resume is not None
+    assert loads == []
+
+
+def test_only_a_copy_loads_the_program_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = listing(monkeypatch, here=False, in_kernel=False)
+    assert planned(memory(9e9)).resume is not None
+    assert loads == []
+    assert planned(memory(9e9), REQUEST._replace(dry_run=False)).resume is not None
+    assert loads == ["resume"]
 
 
 def test_destinations_are_those_that_this_host_sends_to_and_may_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from howdah._native import format_bytes, format_duration, format_rate
+from howdah.text import count
 from howdah.values.path import ASSUMED_RTT_S, Path, round_trip_in_words
 from howdah.values.plan import Alternative, Evidence, Plan, Why
 from howdah.values.sizes import (
@@ -100,11 +101,12 @@ def _streams_for(needed_bytes: int, window_bytes: int, ramp: int) -> int:
 def _why(path: Path, rtt_s: float, choice: StreamCount, control: str | None, control_why: str) -> Why:
     limit_bps = window_rate_bps(choice.streams, choice.window_bytes, rtt_s)
     ramp_s = format_duration(ramp_round_trips(choice.streams, rtt_s) * rtt_s)
+    one_s = format_duration(ramp_round_trips(1, rtt_s) * rtt_s)
+    beside_one = f", one stream {one_s}" if choice.streams > 1 else ""
     summary = [
         round_trip_in_words(path),
         control_why,
-        f"{choice.streams} streams: slow start then needs {ramp_s} to reach 10 Gb/s, "
-        f"one stream {format_duration(ramp_round_trips(1, rtt_s) * rtt_s)}.",
+        f"{count(choice.streams, 'stream')}: slow start then needs {ramp_s} to reach 10 Gb/s{beside_one}.",
         _buffers_in_words(choice, limit_bps),
         f"{_unknown(path)} not known, so no rate is predicted.",
     ]

@@ -3,6 +3,7 @@
 from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome
 from howdah.values.bottleneck import Bottleneck
+from howdah.values.listened import Listened
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Why
 from howdah.values.record import Record
@@ -12,12 +13,15 @@ def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
     """Where the time of the last session went."""
     plan, listened = record.plan, record.listened
     heard = listened.heard[-1].background if listened is not None and listened.heard else None
+    capacity_bps, arrived_bps = _seen_bps(listened)
     asked = Asked(
         connect_s=record.connect_s or 0.0,
         pacing_bps=_pacing_bps(record, last),
         pipe=bool(request.route.pipe) and request.route.direction == "push",
         others=None if heard in {None, "nobody"} else heard,
         known_bps=None if plan is None else known_bps(plan.why),
+        capacity_bps=capacity_bps,
+        arrived_bps=arrived_bps,
     )
     return of_outcome(last, asked)
 
@@ -28,6 +32,15 @@ def known_bps(why: Why) -> float | None:
     if memory is not None and memory.same_route and not memory.at_least:
         return memory.rate_mid_bps
     return None if why.prediction is None else why.prediction.rate_mid_bps
+
+
+def _seen_bps(listened: Listened | None) -> tuple[float | None, float | None]:
+    """The capacity by moments of sending less; without them, the most that arrived beside others."""
+    if listened is None:
+        return None, None
+    if any(dip.capacity_bps is not None for dip in listened.dips):
+        return listened.capacity_bps, None
+    return None, listened.capacity_bps if listened.others else None
 
 
 def _pacing_bps(record: Record, last: Outcome) -> float | None:

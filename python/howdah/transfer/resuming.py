@@ -158,7 +158,7 @@ class Resuming:
             if loaded and CONTROL in sender.congestion_controls_usable:
                 return "as far as root has told hd_resume of this destination", None
             return None, f"only root can change that: sudo howdah cc load {PROGRAM}"
-        if not loaded and not self._request.dry_run:
+        if loaded or not self._request.dry_run:
             try:
                 self._load()
             except HowdahError as error:
@@ -166,12 +166,21 @@ class Resuming:
         return "howdah's hd_resume", None
 
     def _load(self) -> None:
-        """Loads the program, or leaves it where it is loaded already. Raises HowdahError."""
+        """Loads the program, or leaves it where it is loaded already.
+
+        Raises HowdahError, at once where the program is in the kernel and was not loaded from here.
+        """
         from howdah.cc import programs  # noqa: PLC0415
 
         with self._loading:
-            if not any(each.name == PROGRAM and each.loaded for each in programs.listed()):
-                programs.load(PROGRAM)
+            known = next(each for each in programs.listed() if each.name == PROGRAM)
+            if known.loaded is not None:
+                return
+            if known.in_kernel:
+                raise HowdahError(
+                    f"{CONTROL} was loaded elsewhere, as from within a lab, and can be told nothing from here"
+                )
+            programs.load(PROGRAM)
 
 
 def _worth(plan: Plan, memory: PathMemory) -> Resume | None:

@@ -205,7 +205,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         run.started_s = run.started_s or began_s
         try:
             _watch(run, ends, display, run.service.pilot(underway, request.pilot or Schedule(underway.plan)))
-            outcome = msgspec.json.decode(_result(ends), type=Outcome)
+            outcome = _outcome(request, ends)
         except ConnectionLost:
             # Where what ssh carried has failed and not ssh, the login is as good as before.
             keep_login = run.goes_on and all(login.is_kept() for login in ends.logins)
@@ -276,6 +276,16 @@ def _begin_at_site(run: State, path: KnownPath) -> None:
         run.quota = Quota(run.policy)
         run.quota.begin(path.bytes_total)
     run.logged().begin(run.policy)
+
+
+def _outcome(request: Request, ends: FarEnds) -> Outcome:
+    outcome = msgspec.json.decode(_result(ends), type=Outcome)
+    if request.route.origin is None:
+        return outcome
+    # Loaded when all has been moved.
+    from howdah.transfer.heard_late import with_its_begin  # noqa: PLC0415
+
+    return with_its_begin(outcome)
 
 
 def _result(ends: FarEnds) -> bytes:

@@ -79,6 +79,7 @@ class Watched:
         self._waits: tuple[float, str] | None = None
         self._verifies = False
         self._encrypts = True
+        self._pipe = bool(route.pipe) and here
         self._ended: State | None = None
 
     def now(self) -> Standing:
@@ -109,8 +110,13 @@ class Watched:
         # Loaded when somebody asks how a copy stands.
         from howdah.values.attribution import Asked, of_progress  # noqa: PLC0415
 
-        mean_bytes = now.bytes_done / now.files_done if now.files_done else 0.0
-        return of_progress(now.sender, now.receiver, Asked(), encrypted=self._encrypts, mean_bytes=mean_bytes)
+        # Until the first file is there, what is known of all of them.
+        size, files = (
+            (now.bytes_done, now.files_done) if now.files_done else (now.bytes_total, now.files_total)
+        )
+        mean_bytes = size / files if size and files else 0.0
+        asked = Asked(pipe=self._pipe)
+        return of_progress(now.sender, now.receiver, asked, encrypted=self._encrypts, mean_bytes=mean_bytes)
 
     def _state(self) -> State:
         if self._ended is not None:

@@ -15,7 +15,9 @@ Two corrections come before that:
   the pacing that was asked for, slow start. The path has what is left.
 
 The times before the first byte and after the last one are the start and the end. What the receiver flushes
-at the end is its disk's.
+at the end is its disk's. An outage is apart: most of it is booked as a wait for the network, and nobody books
+what passes between a connection that broke and the one that replaces it. Streams that rest count for nothing
+(howdah.values.rests).
 """
 
 from collections.abc import Callable, Iterable
@@ -24,9 +26,12 @@ import msgspec
 
 from howdah.values.bottleneck import Bottleneck, Cause, Share
 from howdah.values.outcome import Doing, Outcome, Sample, Spent, StreamOutcome
+from howdah.values.rests import without_rests
 
 SMALL_FILE_BYTES = 64 << 10
 """Of files that are smaller on average, waits for flushes and names are the price of many files."""
+LARGE_FILE_BYTES = 16 << 20
+"""Of files that are larger on average, those counted that were there, no wait is the price of many files."""
 _PACED = 0.85
 """From this part of the pacing on that was asked for, it was the limit."""
 _MAY_WAIT: tuple[Doing, ...] = ("opening", "waiting", "disk", "flush", "naming", "turn", "socket")
@@ -48,6 +53,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     others: str | None = None
     """Who else was recognised on the path; null: nobody, or nobody listened."""
     known_bps: float | None = None
+    """The most that an earlier copy had over this path, or what its profile predicts; null: not known."""
+    capacity_bps: float | None = None
+    """What the path carries, where the copy measured that; null: it did not."""
+    arrived_bps: float | None = None
+    """The most that arrived for some seconds beside others who were recognised; null: none were."""
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -83,8 +93,11 @@ class Thread(msgspec.Struct, frozen=True):
 
 def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     """Where the time of a copy went that has ended well; None where nothing moved, or nothing was booked."""
+    if not outcome.bytes and not outcome.files:
+        return None
+    outcome = without_rests(outcome)
     senders = [_until_arrived(stream) for stream in outcome.streams]
-    moving_s = max((_moved_s(spent) for spent in senders), default=0.0)
+    moving_s = max((spent.worked_s for spent in senders), default=0.0)
     if outcome.setup_s is None or moving_s <= 0 or outcome.dry_run_plan is not None:
         return None
     moving_s = min(moving_s, max(outcome.elapsed_s - outcome.setup_s, 1e-9))
@@ -96,12 +109,14 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     receiver = thread(summed(_as_long(receivers)), encrypted=outcome.encrypted)
     mean_bytes = outcome.bytes / max(1, outcome.files)
     small = outcome.files > len(senders) and mean_bytes < SMALL_FILE_BYTES
+    known = outcome.files + outcome.files_skipped
     moved = Moved(
         sender=sender,
         receiver=receiver,
         sockets=summed(senders),
         flushing=_flushing(outcome.naming),
         small=small,
+        few=known <= len(senders) or outcome.bytes >= LARGE_FILE_BYTES * known,
         ramp=_within(_mean(outcome, _ramp), moving_s),
         filled=_mean(outcome, _filled),
         drained=_mean(outcome, _drained),
@@ -111,28 +126,38 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     total_s = start_s + moving_s + end_s
     parts = {cause: share * moving_s for cause, share in moved.shares(asked).items()}
     parts[Cause.START] = parts.get(Cause.START, 0.0) + start_s
-    slow_s = parts[Cause.START] - start_s
     parts[Cause.END] = end_s - flush_s
     flushed = Cause.SMALL_FILES if small else Cause.RECEIVER_DISK
     parts[flushed] = parts.get(flushed, 0.0) + flush_s
+    _part_off_outages(parts, outcome)
+    slow_s = max(0.0, parts[Cause.START] - start_s)
     texts = moved.texts(asked)
-    texts[Cause.START] = f"login and handshakes {start_s:.2g} s, slow start {slow_s:.2g} s"
-    texts[Cause.END] = f"{end_s - flush_s:.2g} s after the last byte was sent"
+    waited = moved.few and sender.next_s > 0.01 * sender.all_s
+    slow = "slow start and waits for the first answers" if waited else "slow start"
+    texts[Cause.START] = f"login and handshakes {start_s:.2g} s, {slow} {slow_s:.2g} s"
+    texts[Cause.END] = f"{parts[Cause.END]:.2g} s after the last byte was sent"
+    texts[Cause.OUTAGE] = f"no answer for {outcome.outage_s:.0f} s"
     if flush_s > 0.1 * end_s:
         texts[flushed] = f"{texts.get(flushed, '')}, {flush_s:.2g} s of flushing at the end".lstrip(", ")
     shares = _sorted(parts, total_s, texts)
     main = shares[0]
     busiest = moved.busiest_without(main.cause) * moving_s / total_s
     least = max(1 - main.share, busiest)
-    if asked.known_bps:
+    known_bps = asked.known_bps
+    if main.cause is Cause.PATH:
+        # Beside others it gives what they leave, and this copy has seen how much that was.
+        known_bps = max(filter(None, (known_bps, asked.arrived_bps)), default=None)
+    most_bps = min(filter(None, (known_bps, asked.capacity_bps)), default=None)
+    if most_bps is not None:
         # What the path has given is more than any cause but the path itself allows for.
-        moved_s = outcome.bytes * 8 / asked.known_bps
+        moved_s = outcome.bytes * 8 / most_bps
         least = max(least, min(1.0, moved_s / (moving_s if main.cause is Cause.PATH else total_s)))
     return Bottleneck(
         total_s=total_s,
         shares=shares,
         rate_bps=moved.rate_bps if outcome.bytes else None,
-        known_bps=asked.known_bps,
+        known_bps=known_bps,
+        capacity_bps=asked.capacity_bps,
         faster=1 / max(least, 0.01),
     )
 
@@ -142,6 +167,9 @@ def of_progress(
 ) -> list[Share]:
     """Where the time of streams at work goes, without start and end; empty where nothing is known."""
     at_sender, at_receiver = thread(sender, encrypted=encrypted), thread(receiver, encrypted=encrypted)
+    if mean_bytes >= LARGE_FILE_BYTES and not asked.pipe:
+        # Which streams rest, and since when, the sums do not say.
+        at_sender = msgspec.structs.replace(at_sender, next_s=0.0)
     if at_sender.all_s <= 0:
         return []
     moved = Moved(
@@ -150,6 +178,7 @@ def of_progress(
         sockets=sender,
         flushing=1.0,
         small=0 < mean_bytes < SMALL_FILE_BYTES,
+        few=False,
         ramp=0.0,
         filled=0.0,
         drained=0.0,
@@ -226,6 +255,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """Of what the thread was busy with that names files, the part that flushed them."""
     small: bool
     """Whether there were many small files."""
+    few: bool
+    """Whether the files were so few or so large that no wait for them is the price of many files."""
     ramp: float
     """The part of the time in which streams were in slow start."""
     filled: float
@@ -294,7 +325,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
         one = self.sender
         found = dict.fromkeys(Cause, 0.0)
         found[Cause.PACING] += one.turn_s
-        found[Cause.SOURCE_DISK if asked.pipe else Cause.SMALL_FILES] += one.next_s
+        answers = Cause.START if self.few else Cause.SMALL_FILES
+        found[Cause.SOURCE_DISK if asked.pipe else answers] += one.next_s
         # Each small file costs more than its bytes. A file system may take long to open a large one, too.
         small = self.small
         found[Cause.SMALL_FILES if small else Cause.SOURCE_DISK] += one.disk_s + one.files_s
@@ -305,7 +337,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     def _receiver(self) -> dict[Cause, float]:
         one, small = self.receiver, self.small
         found = dict.fromkeys(Cause, 0.0)
-        flushing = 0.0 if small else self.flushing
+        flushing = 1.0 if self.few else 0.0 if small else self.flushing
         found[Cause.SMALL_FILES] += (1 - flushing) * one.naming_s
         found[Cause.RECEIVER_DISK] += flushing * one.naming_s + one.flush_s
         found[Cause.SMALL_FILES if small else Cause.RECEIVER_DISK] += one.disk_s + one.files_s
@@ -331,12 +363,27 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+def _part_off_outages(parts: dict[Cause, float], outcome: Outcome) -> None:
+    """Takes the outages from what they count as otherwise.
+
+    That is a wait for the network. But of connections that were replaced nobody booked it, and it is missing
+    before the end.
+    """
+    found = (Cause.END, Cause.PATH) if outcome.connections_replaced else (Cause.PATH, Cause.END)
+    left_s = outcome.outage_s
+    for cause in found:
+        taken_s = min(left_s, parts.get(cause, 0.0))
+        parts[cause] = parts.get(cause, 0.0) - taken_s
+        left_s -= taken_s
+    parts[Cause.OUTAGE] = outcome.outage_s - left_s
+
+
 def _until_arrived(stream: StreamOutcome) -> Spent:
     """The sender's thread without its wait for the word that all had arrived: that is part of the end."""
     spent = stream.sender
-    if stream.receiver is None or not _moved_s(stream.receiver):
+    if stream.receiver is None or not stream.receiver.worked_s:
         return spent
-    waited_s = max(0.0, _moved_s(spent) - _moved_s(stream.receiver))
+    waited_s = max(0.0, spent.worked_s - stream.receiver.worked_s)
     socket_s = max(0.0, spent.wall_s.get("socket", 0.0) - waited_s)
     return msgspec.structs.replace(spent, wall_s={**spent.wall_s, "socket": socket_s})
 
@@ -347,7 +394,7 @@ def _as_long(threads: list[Spent]) -> list[Spent]:
     A copy takes as long as its last stream. Where one thread ended before, what the last one did longer than
     that thread fills the time between.
     """
-    last = max(threads, key=_moved_s, default=None)
+    last = max(threads, key=lambda each: each.worked_s, default=None)
     return [] if last is None else [_filled_by(last, one) for one in threads]
 
 
@@ -357,20 +404,15 @@ def _filled_by(last: Spent, one: Spent) -> Spent:
         for doing, time_s in last.wall_s.items()
         if doing != "start"
     }
-    missing_s = _moved_s(last) - _moved_s(one)
+    missing_s = last.worked_s - one.worked_s
     part = _within(missing_s, sum(longer.values()))
     wall_s, cpu_s = dict(one.wall_s), dict(one.cpu_s)
     for doing, time_s in longer.items():
         wall_s[doing] = wall_s.get(doing, 0.0) + part * time_s
         ran = _within(last.cpu_s.get(doing, 0.0), last.wall_s[doing])
         cpu_s[doing] = cpu_s.get(doing, 0.0) + ran * part * time_s
-    late_s = last.delayed_s * _within(missing_s, _moved_s(last))
+    late_s = last.delayed_s * _within(missing_s, last.worked_s)
     return msgspec.structs.replace(one, wall_s=wall_s, cpu_s=cpu_s, delayed_s=one.delayed_s + late_s)
-
-
-def _moved_s(spent: Spent) -> float:
-    """The time from the first block of a thread on."""
-    return sum(time_s for doing, time_s in spent.wall_s.items() if doing != "start")
 
 
 def _flushing(naming: Spent) -> float:
@@ -379,13 +421,14 @@ def _flushing(naming: Spent) -> float:
 
 
 def _mean(outcome: Outcome, part: Callable[[list[Sample], float], float]) -> float:
-    """The mean over all streams that were sampled of something in their time from the first byte on."""
+    """The mean of something over all streams in their time from the first byte on, by how long each sent."""
     by_stream: dict[int, list[Sample]] = {}
     for sample in outcome.samples:
         if outcome.setup_s is not None and sample.t_s > outcome.setup_s:
             by_stream.setdefault(sample.stream, []).append(sample)
-    parts = [part(_at_work(samples), outcome.setup_s or 0.0) for samples in by_stream.values()]
-    return sum(parts) / len(parts) if parts else 0.0
+    works = [_at_work(samples) for samples in by_stream.values()]
+    parts = sum(len(samples) * part(samples, outcome.setup_s or 0.0) for samples in works)
+    return parts / sum(map(len, works)) if works else 0.0
 
 
 def _at_work(samples: list[Sample]) -> list[Sample]:
@@ -443,8 +486,6 @@ def _of_path(outcome: Outcome, asked: Asked) -> str:
     sent = sum(stream.bytes for stream in outcome.streams) / 1448
     if outcome.retransmissions and sent:
         parts.append(f"{outcome.retransmissions / sent:.2g} of the segments sent again")
-    if outcome.outages:
-        parts.append(f"no answer for {outcome.outage_s:.0f} s")
     if asked.others:
         parts.append(f"{asked.others} recognised beside it")
     return ", ".join(parts)
@@ -474,4 +515,7 @@ def _part(part_s: float, whole_s: float) -> str:
 
 
 def _late(one: Thread) -> str:
-    return f", {one.starved:.1f} times as long as they ran" if one.starved > 1.5 else ""
+    if one.starved <= 1.5:
+        return ""
+    took = f"its threads took {one.starved:.1f} times as long as they computed"
+    return f"; that host was short of processors: {took}"

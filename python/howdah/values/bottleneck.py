@@ -21,6 +21,7 @@ class Cause(StrEnum):
     WINDOW = "window"
     PACING = "pacing"
     PATH = "path"
+    OUTAGE = "outage"
     RECEIVER_CPU = "receiver-cpu"
     RECEIVER_DISK = "receiver-disk"
     SMALL_FILES = "small-files"
@@ -48,7 +49,9 @@ class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
     rate_bps: float | None = None
     """What moved while the streams were at work; null: nothing did."""
     known_bps: float | None = None
-    """The most that an earlier copy had over this path; null: none is known."""
+    """The most that an earlier copy had over this path, or this one had beside others; null: not known."""
+    capacity_bps: float | None = None
+    """What the path carries, where the copy measured that; null: it did not."""
     faster: float = 1.0
     """How many times as fast the copy would be without its largest cause, at the most."""
 
@@ -59,6 +62,13 @@ class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_worth_a_line(self) -> bool:
-        """Whether one cause took most of the time, and to mend it would help."""
+        """Whether one cause took most of the time, and to mend it would help.
+
+        An outage is told of elsewhere, and no other copy mends it. Nor does a larger one where no byte moved.
+        """
+        if self.main is None or self.main.cause is Cause.OUTAGE:
+            return False
+        if self.rate_bps is None and self.main.cause in {Cause.START, Cause.END}:
+            return False
         saves_s = self.total_s * (1 - 1 / self.faster)
-        return self.main is not None and self.faster >= 1 + WORTH and saves_s >= WORTH_S
+        return self.faster >= 1 + WORTH and saves_s >= WORTH_S

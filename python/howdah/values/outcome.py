@@ -51,6 +51,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     sndbuf_limited_s: float = 0.0
     """Of that, the send buffer was the limit."""
 
+    @property
+    def worked_s(self) -> float:
+        """The time from the first block or piece on."""
+        return sum(time_s for doing, time_s in self.wall_s.items() if doing != "start")
+
 
 class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One data connection when it was done."""

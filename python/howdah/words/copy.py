@@ -187,6 +187,8 @@ def _limited(limited: Limited | None) -> list[str]:
     if limited is None:
         return []
     told = {"held": ", which held the copy back", "slower": "; the copy was slower anyway", None: ""}
+    if limited.most_bps is None:
+        told[None] = ", which did not apply at this hour"
     lines = [f"Limit: {limited.limit}{told[limited.held]}"] if limited.limit != "none" or limited.held else []
     if limited.held and limited.changes:
         lines[0] = f"Limit: {limited.limit} at the end; while a limit applied, "
