@@ -7,7 +7,7 @@
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. `room` takes away what is in
-//! the way of something else, or has it wait in `later` for the removal. Where the near
+//! the way of something else, or has it wait in `later` for the removal. What cannot be written is `refused`, and left out. Where the near
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
 pub mod assembly;
@@ -45,6 +45,7 @@ pub mod place;
 pub mod queue;
 pub mod reach;
 pub mod ready;
+pub mod refused;
 pub mod removal;
 pub mod room;
 pub mod scan;
