@@ -109,6 +109,11 @@ impl Placement {
         }
     }
 
+    /// Whether the job has other sources, which can be placed where one cannot.
+    pub(super) fn has_other_targets(&self) -> bool {
+        self.targets.len() > 1
+    }
+
     /// What files get.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata

@@ -198,7 +198,11 @@ impl Placement {
             in_top,
             display: &display,
         };
-        self.noted(at.error(MAKE, at.of_placing(error), error))
+        let about = match error {
+            Errno::NOTDIR | Errno::LOOP if !self.has_other_targets() => About::All,
+            error => at.of_placing(error),
+        };
+        self.noted(at.error(MAKE, about, error))
     }
 
     /// Why a folder cannot be made.
@@ -332,7 +336,7 @@ impl Placement {
                 Err(error) if is_of_name(error) => return said(MAKE, error),
                 // What has the name of the source itself stays.
                 Err(error @ (Errno::NOTDIR | Errno::LOOP))
-                    if above.is_empty() && target.name.is_some() =>
+                    if above.is_empty() && target.name.is_some() && self.has_other_targets() =>
                 {
                     return said(MAKE, error);
                 }
