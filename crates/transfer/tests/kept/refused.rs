@@ -104,7 +104,8 @@ pub fn a_user_copies_all_but_what_others_keep_for_themselves() {
     assert_eq!(left_out(&copy(&job), &target), [REFUSED[0], REFUSED[3]]);
     assert_eq!(names(&target), before);
     job["dry_run"] = json!(false);
-    for files in [81, 0] {
+    // Those of others in a shared folder are refused when they have come.
+    for files in [83, 2] {
         let outcome = copy(&job);
         assert_eq!(left_out(&outcome, &target), REFUSED);
         assert_eq!(outcome["files"], files);
@@ -152,7 +153,8 @@ pub fn attributes_that_a_user_may_not_give_end_nothing() {
         fs::create_dir_all(target.join(folder)).unwrap();
         mode(&target.join(folder), 0o777);
     }
-    let job = job("push", &[&source.join(".")], &target);
+    let mut job = job("push", &[&source.join(".")], &target);
+    job["keep"] = json!({"top": true});
     for files in [2, 0] {
         let outcome = Ends::start_elsewhere(become_user, &job, &json!({}))
             .result()
