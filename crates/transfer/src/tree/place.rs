@@ -355,8 +355,7 @@ impl Placement {
             self.metadata
                 .give_owner_by_name(folder, name, owner, display)
         };
-        let why = |error| TransferError::path("set the time of", display, error).to_string();
-        let mut not_kept = given.err().map(why).or_else(|| owner.and_then(give_owner));
+        let mut not_kept = owner.and_then(give_owner);
         if let Some(xattrs) = xattrs {
             let kind = FileType::Symlink;
             let file = open_as_path(folder, name, kind).map_err(failed)?;
@@ -366,7 +365,8 @@ impl Placement {
                 .give_xattrs_unopened(&file, kind, xattrs, owned, display);
             not_kept = not_kept.or(why);
         }
-        Ok(not_kept)
+        let why = |error| TransferError::path("set the time of", display, error).to_string();
+        Ok(not_kept.or_else(|| given.err().map(why)))
     }
 
     /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
