@@ -160,6 +160,31 @@ def test_no_permission_to_write(cp: Copier, source: Path, tmp_path: Path) -> Non
     assert not list((tmp_path / "closed").iterdir())
 
 
+def test_no_permission_to_write_in_one_folder(cp: Copier, source: Path, tmp_path: Path) -> None:
+    for name in ("kept/old", "kept/new", "kept/below/new"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text("new")
+    target = tmp_path / "dst"
+    (target / "kept").mkdir(parents=True)
+    (target / "kept" / "old").write_text("an old one")
+    os.chown(target / "kept", 12345, 12345)
+    for files in (20, 0):
+        done = cp(f"far:{source}/.", target, "--json", prefix=POWERLESS)
+        assert done.returncode == 1
+        record = msgspec.json.decode(done.stdout, type=Record)
+        assert record.outcome is not None
+        refused = f"no permission to write into folder {target}/kept; check its owner and mode"
+        assert record.outcome.left_out == [refused]
+        assert record.outcome.files == files
+        there, here = (
+            {path: node for path, node in tree(root).items() if not path.startswith(b"kept")}
+            for root in (source, target)
+        )
+        assert here == there
+        assert [path.name for path in (target / "kept").iterdir()] == ["old"]
+        assert (target / "kept" / "old").read_text() == "an old one"
+
+
 def test_more_sources_than_one_copy_takes(cp: Copier, source: Path, tmp_path: Path) -> None:
     assert "4097 sources are too many for one copy; name up to 4096" in cp.refused(
         *[source / "file-0"] * 4097, f"far:{tmp_path}/dst/"

@@ -19,6 +19,9 @@ pub enum TransferError {
     /// Something that has the name of what is copied, and stays; what else there is can be placed.
     #[error("{0}")]
     InTheWay(String),
+    /// Something of the target that cannot be written; what else there is can be placed.
+    #[error("{0}")]
+    Refused(String),
     /// Something the far end reported.
     #[error("far end: {0}")]
     There(String),
@@ -53,6 +56,11 @@ impl TransferError {
     /// A failure of this end to do something with a path.
     pub(crate) fn path(action: &str, path: &[u8], error: impl Into<io::Error>) -> Self {
         Self::Here(in_words(action, path, &error.into()))
+    }
+
+    /// The same of one entry of the target alone.
+    pub(crate) fn refused(action: &str, path: &[u8], error: Errno) -> Self {
+        Self::Refused(in_words(action, path, &error.into()))
     }
 
     /// A data stream on which nothing comes back.
@@ -92,6 +100,9 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
         }
         Some(libc::EISDIR) => format!("cannot {action} {path}: a folder has that name"),
         Some(libc::ELOOP) => format!("cannot {action} {path}: a symbolic link is in the way"),
+        Some(libc::EBUSY) => {
+            format!("cannot {action} {path}: something is mounted there; unmount it first")
+        }
         Some(libc::EXDEV) => format!(
             "cannot {action} {path}: it leads out of the folder that this login reaches; \
                  name a path in it"

@@ -341,6 +341,35 @@ fn a_source_that_cannot_be_copied_is_left_out_and_named_and_the_others_arrive() 
 }
 
 #[test]
+fn what_is_said_to_be_empty_and_is_not_is_left_out_and_named() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        fs::write(base.path().join("empty"), "").unwrap();
+        symlink("/proc/uptime", base.path().join("link")).unwrap();
+        let target = base.path().join("target");
+        let sources = ["empty", "link", "/proc/version", "/proc/self/net"];
+        let sources = sources.map(|source| base.path().join(source));
+        let sources: Vec<_> = sources.iter().map(PathBuf::as_path).collect();
+        let outcome = Ends::run(&job(direction, &sources, &target)).unwrap();
+        let lines = outcome["left_out"].as_array().unwrap();
+        let unknown =
+            ": its size is not known before it is read; give what is in it through a pipe";
+        for name in ["link", "/proc/version", "/proc/self/net/dev"] {
+            let is_of = |line: &Value| {
+                line.as_str()
+                    .unwrap()
+                    .ends_with(&format!("{name}{unknown}"))
+            };
+            assert!(lines.iter().any(is_of), "{direction} {name}: {lines:?}");
+        }
+        assert_eq!(fs::read(target.join("empty")).unwrap(), b"");
+        for name in ["link", "version", "net/dev"] {
+            assert!(!target.join(name).exists(), "{direction} {name}");
+        }
+    }
+}
+
+#[test]
 fn where_no_source_can_be_copied_the_copy_fails() {
     for direction in ["push", "pull"] {
         let base = bad_world();

@@ -1,6 +1,6 @@
 //! What all threads of one end of a transfer share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -56,8 +56,13 @@ pub struct Context {
     /// At a far end, what it needs to connect to the near end.
     pub caller: Mutex<Option<Caller>>,
     naming: OnceLock<Naming>,
+    /// What was said last of what is left out.
+    left_out: Mutex<VecDeque<String>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
+
+/// Lines that are held against the next one. What is in one folder comes mostly one behind the other.
+const LINES_HELD: usize = 64;
 
 /// How long threads that were told to stop are waited for; one may hang on a dead disk.
 const JOIN_WITHIN: Duration = Duration::from_millis(1500);
@@ -90,6 +95,7 @@ impl Context {
             near_port: OnceLock::new(),
             caller: Mutex::default(),
             naming: OnceLock::new(),
+            left_out: Mutex::default(),
             threads: Mutex::default(),
         })
     }
@@ -219,6 +225,20 @@ impl Context {
             Side::Near => lock(&self.board.notes).left_out.add(why),
             Side::Far => self.control.say(Message::LeftOut(why)),
         }
+    }
+
+    /// The same, unless that was said a short while ago: a folder may be the reason for all that belongs in it.
+    pub fn leave_out_once(&self, why: String) {
+        let mut said = lock(&self.left_out);
+        if said.contains(&why) {
+            return;
+        }
+        if said.len() >= LINES_HELD {
+            said.pop_front();
+        }
+        said.push_back(why.clone());
+        drop(said);
+        self.leave_out(why);
     }
 }
 

@@ -171,7 +171,7 @@ impl Receiver {
             for (file, need) in one.offer.files.iter().zip(&mut one.needs) {
                 if *need == Need::Comparison {
                     let same = same.next().unwrap_or(false);
-                    let not_kept = |why| context.leave_out(why);
+                    let not_kept = |why| context.leave_out_once(why);
                     *need = placement.compared(file, same, context.job.dry_run, not_kept)?;
                 }
             }

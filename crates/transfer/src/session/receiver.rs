@@ -363,7 +363,7 @@ impl Run<'_> {
                 let mut needs = Vec::with_capacity(offer.files.len());
                 for file in &offer.files {
                     let placement = self.receiving.placement();
-                    let not_kept = |why| self.context.leave_out(why);
+                    let not_kept = |why| self.context.leave_out_once(why);
                     needs.push(placement.needs(file, self.context.job.dry_run, not_kept)?);
                 }
                 let foreseen = self.receiving.placement().foreseen();

@@ -141,6 +141,12 @@ impl Receiving {
                 }
                 return Ok(());
             }
+            Err(TransferError::Refused(why)) => {
+                file.draft.discard();
+                context.leave_out_once(why);
+                self.not_placed(context, file.piece, file.blake3);
+                return Ok(());
+            }
             other => other?,
         }
         self.placement.note_named(file.draft.destination())?;
@@ -171,9 +177,11 @@ impl Receiving {
                 Later::File(file) => self.name(context, file)?,
                 Later::Made(piece) => self.make(context, piece)?,
                 Later::Name(name) => match self.placement.give_other_name(&name) {
-                    Err(TransferError::Here(why) | TransferError::InTheWay(why)) => {
-                        context.leave_out(why);
-                    }
+                    Err(
+                        TransferError::Here(why)
+                        | TransferError::InTheWay(why)
+                        | TransferError::Refused(why),
+                    ) => context.leave_out_once(why),
                     other => other?,
                 },
             }
@@ -187,6 +195,10 @@ impl Receiving {
         let again = may_wait.then(|| Later::Made(piece.clone()));
         let why = match self.try_to_make(context, piece) {
             Err(TransferError::InTheWay(why)) => why,
+            Err(TransferError::Refused(why)) => {
+                context.leave_out_once(why);
+                return Ok(());
+            }
             other => return other,
         };
         let left_out = match again {
@@ -283,7 +295,7 @@ impl Receiving {
             )));
         }
         self.committer.finish(stop)?;
-        let not_kept = |why| context.leave_out(why);
+        let not_kept = |why| context.leave_out_once(why);
         self.placement.give_other_names(stop, not_kept)
     }
 

@@ -87,8 +87,8 @@ impl OpenFiles {
             piece.attributes.mtime_ns,
         );
         let (draft, why) = match began {
-            Err(TransferError::InTheWay(why)) => {
-                context.leave_out(why);
+            Err(TransferError::InTheWay(why) | TransferError::Refused(why)) => {
+                context.leave_out_once(why);
                 (None, None)
             }
             other => other.map(|(draft, why)| (Some(Arc::new(draft)), why))?,
@@ -128,8 +128,8 @@ impl Receiver<'_> {
         let placement = &self.receiving.placement;
         let began = placement.draft(piece.source, &piece.path, piece.size, &piece.attributes);
         let draft = match began {
-            Err(TransferError::InTheWay(why)) => {
-                self.context.leave_out(why);
+            Err(TransferError::InTheWay(why) | TransferError::Refused(why)) => {
+                self.context.leave_out_once(why);
                 None
             }
             other => Some(other?),

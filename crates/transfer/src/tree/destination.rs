@@ -24,6 +24,8 @@ pub struct Destination {
     pub name: Vec<u8>,
     /// The whole path, for messages.
     pub display: Vec<u8>,
+    /// The folder that everything of its source lands in.
+    pub top: Arc<OwnedFd>,
     /// What may go for it.
     pub room: Arc<Room>,
 }
@@ -48,12 +50,12 @@ impl Destination {
     /// something in it and a device.
     ///
     /// # Errors
-    /// Those of [`Self::make_room`]; what lies beside stays there.
+    /// Those of [`Self::make_room`], and [`TransferError::Refused`]; what lies beside stays there.
     pub(crate) fn replace_by(&self, beside: &[u8]) -> Result<(), TransferError> {
         let (folder, name) = (&self.folder, self.name.as_slice());
         self.make_room()?;
         rustix::fs::renameat(folder, beside, folder, name)
-            .map_err(|error| TransferError::path("write", &self.display, error))
+            .map_err(|error| self.not_placed("write", error))
     }
 }
 

@@ -74,7 +74,7 @@ impl Draft {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                 Self::create_beside(destination, size, sparse)
             }
-            Err(error) => Err(TransferError::path("write", &destination.display, error)),
+            Err(error) => Err(destination.not_made("write", error)),
             Ok(file) => Self::begin(destination, file, None, size, None, sparse),
         }
     }
@@ -136,7 +136,7 @@ impl Draft {
         let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = new | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::openat2(&destination.folder, name.as_slice(), flags, PRIVATE, INSIDE) {
-            Err(error) => Err(TransferError::path("write", &destination.display, error)),
+            Err(error) => Err(destination.not_made("write", error)),
             Ok(file) => Self::begin(destination, file, Some(name), size, None, sparse),
         }
     }
@@ -309,7 +309,8 @@ impl Draft {
     ///
     /// # Errors
     /// When the name is refused, or another program has taken the file away from beside the target;
-    /// [`TransferError::InTheWay`] when something stays that has it.
+    /// [`TransferError::InTheWay`] when something stays that has it, and [`TransferError::Refused`] when that alone, or the
+    /// folder, is refused.
     pub fn give_name(&self) -> Result<(), TransferError> {
         let name = self.destination.name.as_slice();
         let mut beside = lock(&self.beside);
@@ -321,9 +322,10 @@ impl Draft {
             match self.link(name) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => self.destination.make_room()?,
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => return Err(self.destination.not_placed("write", error)),
             }
-            let other = self.link_beside().map_err(|error| self.failed(error))?;
+            let refused = |error| self.destination.not_made("write", error);
+            let other = self.link_beside().map_err(refused)?;
             *beside = Some(other);
         }
         if let Some(beside) = &*beside {
@@ -360,7 +362,8 @@ impl Draft {
     fn extend_to(&self, size: u64) -> Result<(), TransferError> {
         match rustix::fs::fstat(&self.file) {
             Ok(stat) if u64::try_from(stat.st_size).is_ok_and(|there| there >= size) => Ok(()),
-            _ => rustix::fs::ftruncate(&self.file, size).map_err(|error| self.failed(error)),
+            _ => rustix::fs::ftruncate(&self.file, size)
+                .map_err(|error| self.destination.not_placed("write", error)),
         }
     }
 
@@ -380,7 +383,9 @@ impl Draft {
             return self.extend_to(size);
         }
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(self.failed(error)),
+            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
+                Err(self.destination.not_placed("write", error))
+            }
             // Not every file system can; then a full disk shows when it is full.
             _ => Ok(()),
         }

@@ -55,8 +55,7 @@ impl Placement {
         }
         let (above, name) = parent_and_name(relative);
         let parent = self.folder(source, target, above)?;
-        let failed =
-            |error: Errno| TransferError::path("make folder", &target.display(relative), error);
+        let failed = |error: Errno| self.not_entered(target, relative, &parent, error);
         let mut entered = enter(&parent, name);
         if matches!(entered, Err(Errno::ACCESS)) {
             self.open_way(source, target, relative);
@@ -143,10 +142,7 @@ impl Placement {
         };
         match made {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => {
-                let display = target.display(relative);
-                return Err(TransferError::path("make folder", &display, error));
-            }
+            Err(error) => return Err(self.folder_not_made(target, relative, error)),
         }
         self.unflushed.note(parent, &target.display(relative))
     }

@@ -365,6 +365,10 @@ impl Run<'_> {
             Ok(opened) => opened,
             // In a dry run it is not made yet; what else is in the way has been said.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            // That one was named.
+            Err(Errno::ACCESS) if self.search.placement.is_within_refusing(target, &relative) => {
+                return Ok(None);
+            }
             Err(error) => {
                 let shown = printable(&target.display(&relative));
                 self.cannot("look into", &shown, error);

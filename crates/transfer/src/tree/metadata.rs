@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
 use howdah_wire::{Attributes, FileFlags, Keep, Owner, Xattrs, printable};
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxAttributes, StatxFlags, Uid};
 use rustix::io::Errno;
 
 use crate::error::plain;
@@ -236,7 +236,7 @@ impl Metadata {
             return Ok(());
         }
         let given = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
-        if given.is_err_and(|error| is_refused(error, || rustix::fs::fstat(&file))) {
+        if given.is_err_and(|error| is_refused(error, || stat_of_changeable(&file))) {
             self.without_modes.get_or_init(|| display.to_vec());
             return Ok(());
         }
@@ -249,7 +249,7 @@ impl Metadata {
     /// When it is refused.
     pub fn give_time(&self, file: impl AsFd, mtime_ns: i64, display: &[u8]) -> Result<(), Errno> {
         let given = rustix::fs::futimens(&file, &times(mtime_ns));
-        self.or_without_times(given, || rustix::fs::fstat(&file), display)
+        self.or_without_times(given, || stat_of_changeable(&file), display)
     }
 
     /// Gives a symbolic link, or a special file, its modification time if that is kept.
@@ -444,8 +444,18 @@ impl Metadata {
 /// Whether a file system refuses what it does not keep, to the owner too (FAT, some of networks).
 fn is_refused(error: Errno, stat: impl FnOnce() -> Result<Stat, Errno>) -> bool {
     let own = rustix::process::geteuid();
-    let may = || own.is_root() || stat().is_ok_and(|stat| stat.st_uid == own.as_raw());
+    let may = || stat().is_ok_and(|stat| own.is_root() || stat.st_uid == own.as_raw());
     matches!(error, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) && may()
+}
+
+/// What is told of an open file, unless a flag keeps it as it is.
+fn stat_of_changeable(file: impl AsFd) -> Result<Stat, Errno> {
+    let flags = AtFlags::EMPTY_PATH;
+    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    match rustix::fs::statx(&file, "", flags, StatxFlags::TYPE) {
+        Ok(found) if found.stx_attributes.intersects(fixed) => Err(Errno::PERM),
+        _ => rustix::fs::fstat(file),
+    }
 }
 
 /// What of owner and group a file lacks.

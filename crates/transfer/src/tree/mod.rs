@@ -1,4 +1,4 @@
-//! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `source_links`; `landing` says what of several sources lands where one
+//! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `untold`, `source_links`; `landing` says what of several sources lands where one
 //! has been before), which hands them out from its `queue` once the
 //! receiver has answered its `offers` with what is `needed`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
 //! place and on stable storage at the receiver (`target`, `place`, `entered`, `draft`, `commit`, `durable`). A file's other names are told by its number at
@@ -7,7 +7,7 @@
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. `room` takes away what is in
-//! the way of something else, or has it wait in `later` for the removal. Where the near
+//! the way of something else, or has it wait in `later` for the removal. What cannot be written is `refused`, and left out. Where the near
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
 pub mod assembly;
@@ -45,6 +45,7 @@ pub mod place;
 pub mod queue;
 pub mod reach;
 pub mod ready;
+pub mod refused;
 pub mod removal;
 pub mod room;
 pub mod scan;
@@ -62,6 +63,7 @@ pub mod supply;
 pub mod target;
 pub mod unfinished;
 pub mod unread;
+pub mod untold;
 pub mod write_behind;
 pub mod xattrs;
 

@@ -69,6 +69,10 @@ impl Placement {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
+            if let Some(why) = self.foreseen_refusal(file.source, target, &relative, there) {
+                not_kept(why);
+                return Ok(Need::LeftOut);
+            }
             return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
         };
         let need = match (skipped, &looked) {
@@ -123,7 +127,14 @@ impl Placement {
                 self.unflushed.note_system(folder, &target.folder_path)?;
                 Ok(need)
             }
-            _ => Ok(Need::AllBut(found(folder, &relative, file, only_look))),
+            there => {
+                let there = there.as_ref().map_err(|error| *error);
+                if let Some(why) = self.foreseen_refusal(file.source, target, &relative, there) {
+                    not_kept(why);
+                    return Ok(Need::LeftOut);
+                }
+                Ok(Need::AllBut(found(folder, &relative, file, only_look)))
+            }
         }
     }
 

@@ -70,6 +70,7 @@ impl Placement {
                 return Err(TransferError::Cancelled);
             }
             match self.give_other_name(&name) {
+                Err(TransferError::Refused(why)) => left_out(why),
                 Err(TransferError::Here(why)) if !self.waits(name.first_source, &name.first) => {
                     left_out(why);
                 }

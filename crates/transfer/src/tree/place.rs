@@ -25,6 +25,7 @@ use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::new_modes::is_unfinished;
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
+use crate::tree::refused::{Judged, Refusing};
 use crate::tree::room::{Foreseen, Room};
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
@@ -49,6 +50,10 @@ pub struct Placement {
     /// What waits for that; absent where nothing is removed, or no more.
     pub(super) waiting: Mutex<Option<Vec<Later>>>,
     pub(super) foreseen: Mutex<Foreseen>,
+    /// Folders for which something is left out.
+    pub(super) refusing: Mutex<Refusing>,
+    /// The folder in which files were offered last.
+    pub(super) judged: Mutex<Option<Judged>>,
     /// Where names have changed that are not on stable storage yet.
     pub(super) unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
@@ -73,6 +78,8 @@ impl Placement {
             in_the_way: Mutex::default(),
             waiting: Mutex::default(),
             foreseen: Mutex::default(),
+            refusing: Mutex::default(),
+            judged: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
             skip: Skip::default(),
@@ -100,6 +107,11 @@ impl Placement {
             metadata: Metadata::new(keep, confined),
             ..self
         }
+    }
+
+    /// Whether the job has other sources, which can be placed where one cannot.
+    pub(super) fn has_other_targets(&self) -> bool {
+        self.targets.len() > 1
     }
 
     /// What files get.
@@ -160,7 +172,7 @@ impl Placement {
     /// The destination of an entry; folders above it that are missing are made.
     ///
     /// # Errors
-    /// When a folder cannot be made or entered.
+    /// When a folder cannot be made or entered; [`TransferError::Refused`] when others can.
     pub fn destination(&self, source: u16, path: &TreePath) -> Result<Destination, TransferError> {
         let (target, relative) = self.relative(source, path)?;
         let display = target.display(&relative);
@@ -172,8 +184,10 @@ impl Placement {
             )));
         }
         let folder = self.folder_to_change(source, target, parent)?;
+        let top = target.folder.clone().ok_or(TransferError::Cancelled)?;
         Ok(Destination {
             folder,
+            top,
             name: name.to_vec(),
             display,
             room: Arc::clone(&self.room),
@@ -219,11 +233,13 @@ impl Placement {
         mtime_ns: i64,
     ) -> Result<(Draft, Option<String>), TransferError> {
         let destination = self.destination(source, path)?;
-        let (unusable, destination) =
-            match Draft::in_parts(destination, size, mtime_ns, self.metadata.keep.sparse)? {
-                Ok(draft) => return Ok((draft, None)),
-                Err(unusable) => unusable,
-            };
+        let sparse = self.metadata.keep.sparse;
+        let (unusable, destination) = match Draft::in_parts(destination, size, mtime_ns, sparse)? {
+            Ok(draft) => return Ok((draft, None)),
+            Err(unusable) => unusable,
+        };
+        let draft = Draft::create(destination, size, PRIVATE, sparse)?;
+        let destination = draft.destination();
         let (shown, part) = (
             printable(&destination.display),
             printable(&part_name(&destination.name)),
@@ -240,10 +256,7 @@ impl Placement {
             Unusable::Failed(_) if self.without_parts.swap(true, Ordering::Relaxed) => None,
             Unusable::Failed(error) => Some(because(&plain(&error.into()))),
         };
-        Ok((
-            Draft::create(destination, size, PRIVATE, self.metadata.keep.sparse)?,
-            why,
-        ))
+        Ok((draft, why))
     }
 
     /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
@@ -316,7 +329,11 @@ impl Placement {
             return Ok(None);
         }
         let destination = self.destination(source, path)?;
-        let failed = |error: Errno| TransferError::path("make link", &destination.display, error);
+        let failed = |error: Errno| match error {
+            // Its file system may have none.
+            Errno::PERM => destination.not_placed("make link", error),
+            _ => destination.not_made("make link", error),
+        };
         let (folder, name) = (&destination.folder, destination.name.as_slice());
         match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
             Err(Errno::EXIST) => {
@@ -329,11 +346,11 @@ impl Placement {
             }
             other => other.map_err(failed)?,
         }
-        self.metadata
-            .give_time_by_name(folder, name, mtime_ns, &destination.display)
-            .map_err(failed)?;
-        self.note_named(&destination)?;
         let display = &destination.display;
+        let given = self
+            .metadata
+            .give_time_by_name(folder, name, mtime_ns, display);
+        self.note_named(&destination)?;
         let give_owner = |owner| {
             self.metadata
                 .give_owner_by_name(folder, name, owner, display)
@@ -348,7 +365,8 @@ impl Placement {
                 .give_xattrs_unopened(&file, kind, xattrs, owned, display);
             not_kept = not_kept.or(why);
         }
-        Ok(not_kept)
+        let why = |error| TransferError::path("set the time of", display, error).to_string();
+        Ok(not_kept.or_else(|| given.err().map(why)))
     }
 
     /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
@@ -442,11 +460,22 @@ impl Placement {
             }
             _ => {}
         }
-        let open = self.folder(folder.source, target, &relative)?;
-        let not_kept = self
+        // What was said of a folder for which something is left out is enough.
+        let unless_said = |why: String| Some(why).filter(|_| !self.is_refusing(&display));
+        let open = match self.folder(folder.source, target, &relative) {
+            Err(TransferError::Refused(why)) => return Ok(unless_said(why)),
+            other => other?,
+        };
+        let failed = |error| TransferError::path("set mode and time of", &display, error);
+        let given = self
             .metadata
-            .give(&open, &folder.attributes, gets, &display)
-            .map_err(|error| TransferError::path("set mode and time of", &display, error))?;
+            .give(&open, &folder.attributes, gets, &display);
+        let not_kept = match given {
+            Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+                unless_said(failed(error).to_string())
+            }
+            other => other.map_err(failed)?,
+        };
         self.unflushed.note(&open, &display)?;
         Ok(not_kept)
     }

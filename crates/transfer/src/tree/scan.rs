@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use howdah_filter::Folder;
 use howdah_wire::{LinkTarget, PathError, TreePath, printable};
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
@@ -12,12 +12,14 @@ use crate::tree::content::Noting;
 use crate::tree::entry::{Entry, Found, Kind};
 use crate::tree::filter_file;
 use crate::tree::landing::Lands;
+use crate::tree::reach::INSIDE;
 use crate::tree::source::{Opened, Sources};
 use crate::tree::source_kept::inode;
 use crate::tree::source_links::Becomes;
 use crate::tree::stat::{mtime_ns, size, special};
 use crate::tree::unread::UnreadFolders;
-use crate::tree::xattrs::Of;
+use crate::tree::untold::{UNTOLD, has_untold};
+use crate::tree::xattrs::{Of, way};
 
 impl Sources {
     /// Walks all sources, folders before what is in them, and hands out what is there.
@@ -227,6 +229,20 @@ impl Sources {
                     behind = Some(open);
                 }
             }
+        }
+        let to_open = behind.as_ref().map(|open| way(open.as_fd(), b""));
+        let open = || {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            match &to_open {
+                Some(way) => rustix::fs::openat(CWD, way, flags, Mode::empty()),
+                None => rustix::fs::openat2(descriptor, name, flags, Mode::empty(), INSIDE),
+            }
+        };
+        if has_untold(&stat, behind.as_ref().unwrap_or(descriptor), open).map_err(failed)? {
+            let path = printable(&self.display(source, &path));
+            return Err(TransferError::Unreadable(format!(
+                "cannot copy {path}: {UNTOLD}"
+            )));
         }
         let of = match &behind {
             Some(open) => Of::Path(open.as_fd()),

@@ -22,6 +22,7 @@ use crate::tree::source_kept::special_kind;
 use crate::tree::source_links::LastFolder;
 use crate::tree::stat::{self, special};
 use crate::tree::unfinished::MARK;
+use crate::tree::untold::{UNTOLD, has_untold};
 
 /// The name a source gets inside an existing folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -375,7 +376,11 @@ impl Opened {
         };
         let root = reach.open(path, flags).map_err(failed)?;
         let stat = rustix::fs::fstat(root.as_fd()).map_err(failed)?;
-        Ok(Self { root, stat })
+        let again = || rustix::io::fcntl_dupfd_cloexec(&root, 0);
+        match has_untold(&stat, &root, again).map_err(failed)? {
+            true => Err(cannot("", &format!(": {UNTOLD}"))),
+            false => Ok(Self { root, stat }),
+        }
     }
 
     pub(super) fn is_folder(&self) -> bool {

@@ -1,5 +1,5 @@
 //! What is kept of files where it takes root to try: hosts with other users and groups, and
-//! file systems with flags.
+//! file systems with flags; and what of a target refuses its user, or root.
 //!
 //! Without root the tests are ignored; in CI they fail.
 
@@ -11,6 +11,7 @@ mod accounts;
 mod flags;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
+mod refused;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,13 @@ use flags::{
     flags_are_kept_with_attributes,
 };
 use privilege::tests;
+use refused::{
+    a_root_that_cannot_be_written_ends_the_copy,
+    a_user_copies_all_but_what_others_keep_for_themselves,
+    attributes_that_a_user_may_not_give_end_nothing,
+    nothing_is_removed_where_it_could_not_be_looked_into,
+    what_is_fixed_or_mounted_is_left_out_before_it_is_sent,
+};
 
 /// Gives this thread, and those it starts, mounts of their own.
 fn own_mounts() {
@@ -103,6 +111,11 @@ fn main() -> ExitCode {
             flags_are_kept_with_attributes,
             a_file_system_gives_the_flags_that_it_has,
             a_file_system_without_flags_takes_none,
+            a_user_copies_all_but_what_others_keep_for_themselves,
+            nothing_is_removed_where_it_could_not_be_looked_into,
+            attributes_that_a_user_may_not_give_end_nothing,
+            a_root_that_cannot_be_written_ends_the_copy,
+            what_is_fixed_or_mounted_is_left_out_before_it_is_sent,
         ],
         vec![],
     )
