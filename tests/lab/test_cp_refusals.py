@@ -69,7 +69,7 @@ def test_no_ssh_here(cp: Copier, source: Path) -> None:
 
 def test_no_howdah_there(cp: Copier, source: Path) -> None:
     said = cp.refused(source, "far:/tmp/x", "--far-howdah", "/opt/none/howdah")
-    assert "howdah was not found on far; install it there with: pip install howdah" in said
+    assert "howdah was not found on far; install it there as docs/install.md says" in said
 
 
 def test_something_else_there(cp: Copier, source: Path) -> None:

@@ -133,7 +133,11 @@ def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line() -> None:
         (255, "me@dtn2: Permission denied (publickey,password).", "refuses the login"),
         (255, "kex_exchange {odd}", r"failed \(kex_exchange \{odd\}\)"),
         (255, "", "it said nothing"),
-        (127, "bash: line 1: howdah: command not found", "pip install howdah.*--far-howdah"),
+        (
+            127,
+            "bash: line 1: howdah: command not found",
+            "install it there as docs/install.md says.*--far-howdah",
+        ),
         (126, "Permission denied", "cannot be run"),
         (-9, "", "signal 9"),
         (1, "Welcome\nhowdah: no memory; buy some", "^dtn2: no memory; buy some$"),

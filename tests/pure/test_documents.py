@@ -58,6 +58,12 @@ def test_every_folder_of_the_tree_has_a_place_in_the_architecture() -> None:
     assert [folder for folder in sorted(folders) if f"{folder}/" not in text] == []
 
 
+def test_nothing_sends_people_to_a_package_that_is_not_published() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "python").rglob("*.py")]
+    wrong = re.compile(r"pip install (?:--upgrade )?'?howdah\b")
+    assert [str(page.relative_to(ROOT)) for page in pages if wrong.search(page.read_text())] == []
+
+
 def test_the_changelog_has_a_place_for_what_is_not_released() -> None:
     lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
     assert "## Unreleased" in lines

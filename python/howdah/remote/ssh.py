@@ -26,7 +26,7 @@ from collections import namedtuple
 from howdah import LAB_LINK_VARIABLE, HowdahError
 from howdah._native import Policy
 from howdah.remote import far_command
-from howdah.text import printable
+from howdah.text import INSTALL, printable
 
 KEEP_S = 300
 CONNECT_TIMEOUT_S = 20
@@ -302,7 +302,7 @@ def explain(host: str, status: int | None, stderr: str) -> str:
             return next(known, unknown).format(host=host)
         case 127:
             return (
-                f"howdah was not found on {host}; install it there with: pip install howdah, "
+                f"howdah was not found on {host}; install it there {INSTALL}, "
                 "or give its path with --far-howdah PATH"
             )
         case 126:
