@@ -155,7 +155,7 @@ _START = Command(
                 least="1s",
             ),
             *_WHOSE,
-            Option("--wait", "Wait until it is in force."),
+            Option("--wait", "Wait until it is in force, at most until the request ends."),
         ],
         "The controller": [_AT],
         "Output": [_JSON],
