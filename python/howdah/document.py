@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from howdah import HowdahError, __version__
-from howdah.text import printable
+from howdah.text import INSTALL, printable
 
 T = TypeVar("T", bound=msgspec.Struct)
 _TEXT_BYTES_MAX = 8192
@@ -90,7 +90,7 @@ def _other_version(found: int, schema: int, name: str, where: str, mend: str) ->
     if found > schema:
         return (
             f"{where} is a {name} of schema {found}, howdah {__version__} reads schema {schema}; "
-            "read it with the newer howdah that wrote it, or upgrade: pip install --upgrade howdah"
+            f"read it with the newer howdah that wrote it, or install a newer one {INSTALL}"
         )
     return f"{where} is a {name} of schema {found}, howdah {__version__} reads schema {schema}; {mend}"
 

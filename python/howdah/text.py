@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from howdah import _native
 
+INSTALL = "as docs/install.md says"
+"""The way to install howdah. No package is published yet: when one is, this and ``with_extra`` change."""
 _NAMED = 6
 
 
@@ -25,6 +27,11 @@ def printable(text: str | bytes, most_bytes: int | None = None) -> str:
 def count(number: int, noun: str) -> str:
     """The words ``1 file`` or ``1,200 files``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def with_extra(name: str) -> str:
+    """The command that installs what one of the extras of howdah needs."""
+    return f"pip install 'WHEEL[{name}]', with the WHEEL of docs/install.md"
 
 
 def some(names: Iterable[str]) -> str:

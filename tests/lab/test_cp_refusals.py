@@ -48,7 +48,7 @@ def test_an_unknown_host(cp: Copier, source: Path) -> None:
 
 def test_a_host_that_refuses_ssh(cp: Copier, source: Path) -> None:
     said = cp.refused(source, "far:/tmp/x", HOWDAH_SSH="ssh -p 1")
-    assert "far refuses ssh: nothing listens on that port; start sshd there" in said
+    assert "far refuses ssh: nothing listens on port 1 there; start sshd" in said
 
 
 def test_a_login_that_is_refused(cp: Copier, source: Path) -> None:
@@ -69,7 +69,7 @@ def test_no_ssh_here(cp: Copier, source: Path) -> None:
 
 def test_no_howdah_there(cp: Copier, source: Path) -> None:
     said = cp.refused(source, "far:/tmp/x", "--far-howdah", "/opt/none/howdah")
-    assert "howdah was not found on far; install it there with: pip install howdah" in said
+    assert "howdah was not found on far; install it there as docs/install.md says" in said
 
 
 def test_something_else_there(cp: Copier, source: Path) -> None:

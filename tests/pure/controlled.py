@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from atwork import Table
 
@@ -50,11 +50,12 @@ WAIT_S = 20.0
 class Controlled:
     """What runs: its URL, and the loop it runs in."""
 
-    def __init__(self, policy: Policy, wanted: Listening) -> None:
+    def __init__(self, policy: Policy, wanted: Listening, silent: Collection[str]) -> None:
         self.url = ""
         self.told: list[str] = []
         self._policy = policy
         self._wanted = wanted
+        self._silent = silent
         self._ready: queue.Queue[Exception | None] = queue.Queue()
         self._loop = asyncio.new_event_loop()
         self._task = self._loop.create_task(self._run())
@@ -79,7 +80,7 @@ class Controlled:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
 
     async def _run(self) -> None:
-        hosts = {flow.member.agent for flow in self._policy.flows}
+        hosts = {flow.member.agent for flow in self._policy.flows}.difference(self._silent)
         kernels = {name: Table(boottime_ns) for name in hosts}
         try:
             await serve("one", self._policy, LocalBus(), kernels, self._attend, self.told.append)
@@ -91,16 +92,18 @@ class Controlled:
         with prepared(self._wanted) as server:
             async with server.serving(operations) as self.url:
                 async for status in operations.watch():
-                    if status.settled:
+                    if status.settled or (self._silent and status.leads):
                         break
                 self._ready.put(None)
                 await asyncio.Event().wait()
 
 
 @contextlib.contextmanager
-def controlled(wanted: Listening | None = None, policy: str = FIGURE_2) -> Iterator[Controlled]:
-    """Runs while it is entered; it is settled then."""
-    here = Controlled(loads(policy, "lsst.toml"), wanted or Listening(address="127.0.0.1:0"))
+def controlled(
+    wanted: Listening | None = None, policy: str = FIGURE_2, *, silent: Collection[str] = ()
+) -> Iterator[Controlled]:
+    """Runs while it is entered: settled, or without the agents of ``silent`` hosts."""
+    here = Controlled(loads(policy, "lsst.toml"), wanted or Listening(address="127.0.0.1:0"), silent)
     here.start()
     try:
         yield here

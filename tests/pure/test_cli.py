@@ -123,7 +123,17 @@ def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line(loading: str) 
     ("status", "stderr", "says"),
     [
         (255, "ssh: Could not resolve hostname nowhere: Name or service not known", "unknown host dtn2"),
-        (255, "ssh: connect to host dtn2 port 22: Connection refused", "refuses ssh.*start sshd"),
+        (
+            255,
+            "ssh: connect to host dtn2 port 22: Connection refused",
+            "refuses ssh: .* port 22 there; start sshd",
+        ),
+        (
+            255,
+            "ssh: connect to host dtn2 port 2222: Connection refused",
+            " port 2222 .* -p in the ssh command",
+        ),
+        (255, "kex: Connection refused", "nothing listens on that port"),
         (255, "ssh: connect to host dtn2 port 22: Connection timed out", "did not answer ssh"),
         (255, "ssh: connect to host dtn2 port 22: No route to host", "no route to dtn2"),
         (255, "Host key verification failed.", "ssh dtn2 true"),
@@ -135,7 +145,11 @@ def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line(loading: str) 
         (255, "me@dtn2: Permission denied (publickey,password).", "refuses the login"),
         (255, "kex_exchange {odd}", r"failed \(kex_exchange \{odd\}\)"),
         (255, "", "it said nothing"),
-        (127, "bash: line 1: howdah: command not found", "pip install howdah.*--far-howdah"),
+        (
+            127,
+            "bash: line 1: howdah: command not found",
+            "install it there as docs/install.md says.*--far-howdah",
+        ),
         (126, "Permission denied", "cannot be run"),
         (-9, "", "signal 9"),
         (1, "Welcome\nhowdah: no memory; buy some", "^dtn2: no memory; buy some$"),

@@ -16,6 +16,7 @@ from howdah import HowdahError
 from howdah.cli import app
 from howdah.control.http.client import ADDRESS_VARIABLE, Client
 from howdah.control.status import Status
+from howdah.library import control
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,35 @@ def test_a_class_is_asked_for_waited_for_and_released(capsys: pytest.CaptureFixt
     _run("urgent", "stop", "images", "--who", "me", "--json")
     assert json.loads(capsys.readouterr().out) == {"revision": None}
     assert _status(capsys).asked == []
+
+
+def test_who_waits_is_told_which_hosts_are_silent_until_the_request_is_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    why = "no message yet from base21, base22 and base23; check that `howdah control agent` runs there"
+    with controlled(silent=("base21", "base22", "base23")) as here:
+        words = ["urgent", "start", "images", "--for", "3s", "--who", "me", "--wait", "--at", here.url]
+        with pytest.raises(HowdahError) as ended:
+            app.main(["control", *words])
+        assert str(ended.value) == (
+            f"images is no longer asked for by me, and it was not in force in that time: {why}"
+        )
+        assert capsys.readouterr() == ("", f"howdah: images is not in force yet: {why}\n")
+
+
+def test_who_waits_is_told_when_the_request_was_released() -> None:
+    with controlled(silent=("base21",)) as here:
+        told: list[str] = []
+
+        def release(line: str) -> None:
+            told.append(line)
+            Client(here.url).release("images", "me")
+
+        with pytest.raises(
+            HowdahError, match=r"is no longer asked for by me, .*: no message yet from base21;"
+        ):
+            control.ask("images", who="me", wait=True, at=here.url, tell=release)
+        assert len(told) == 1
 
 
 @pytest.mark.usefixtures("served")

@@ -335,7 +335,7 @@ def test_reports_that_cannot_be_are_told_once_and_change_nothing() -> None:
         assert sorted(path.told) == [
             "an agent says it is base99, which lsst does not have: base20, base21, base22, base23",
             f"report.base97 is a message of schema 99, howdah {__version__} reads schema {SCHEMA}; read it "
-            "with the newer howdah that wrote it, or upgrade: pip install --upgrade howdah",
+            "with the newer howdah that wrote it, or install a newer one as docs/install.md says",
             "report.base98 on the bus is about base99; give each host a name of its own",
         ]
         assert path.rates_bps() == allocate(LSST)

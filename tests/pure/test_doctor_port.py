@@ -44,4 +44,22 @@ def test_a_closed_port_says_what_to_ask_for(changed: dict[str, object], found: s
     assert found in made.found
     assert made.cost is not None
     assert cost in made.cost
-    assert made.commands[0].startswith("nft insert rule inet filter input tcp dport ")
+
+
+@pytest.mark.parametrize(
+    ("near", "rule"),
+    [
+        ("192.0.2.5", "ip saddr 192.0.2.5 tcp dport 5-9 accept"),
+        ("2001:db8::5", "ip6 saddr 2001:db8::5 tcp dport 5-9 accept"),
+        ("fe80::5%eth0", "ip6 saddr fe80::5 tcp dport 5-9 accept"),
+    ],
+)
+def test_the_line_for_the_firewall_lets_in_the_near_host_alone(near: str, rule: str) -> None:
+    made = judge_port(CLOSED._replace(near=near, ports=(5, 9)))
+    assert made.commands == [f"nft insert rule inet filter input {rule}"]
+    assert made.cost is not None
+    assert "the line below lets in this host alone: give the network of your near hosts" in made.cost
+
+
+def test_there_is_no_line_for_the_firewall_where_the_near_address_is_unknown() -> None:
+    assert judge_port(CLOSED._replace(near=None)).commands == []

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from howdah.remote.bringing import Offer
+
 ROOT = Path(__file__).parents[2]
 PLACES = (ROOT, ROOT / "python" / "howdah", ROOT / "crates")
 NAMED = re.compile(r"`([\w.-]+/[\w./-]*)`")
@@ -56,6 +58,25 @@ def test_every_folder_of_the_tree_has_a_place_in_the_architecture() -> None:
     folders = {part for name in tracked if "/" in name for part in [name.split("/", 1)[0]]}
     text = (ROOT / "ARCHITECTURE.md").read_text()
     assert [folder for folder in sorted(folders) if f"{folder}/" not in text] == []
+
+
+def test_nothing_sends_people_to_a_package_that_is_not_published() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "python").rglob("*.py")]
+    wrong = re.compile(r"pip install (?:--upgrade )?'?howdah\b")
+    assert [str(page.relative_to(ROOT)) for page in pages if wrong.search(page.read_text())] == []
+
+
+def test_the_question_that_is_shown_is_the_real_one() -> None:
+    asked = Offer("dtn2", "howdah was not found on dtn2", "/home/me/.cache/howdah", 2_500_000).in_words()
+    shown = re.sub(r"[\d.]+ MB", "… MB", asked)
+    assert f"howdah: {shown}. Bring it? [y/N] y\n" in (ROOT / "docs" / "start.md").read_text()
+
+
+def test_every_scenario_of_traffic_is_in_its_table() -> None:
+    table = (ROOT / "docs" / "traffic.md").read_text().partition("## Scenarios")[2]
+    named = set(re.findall(r"`(?:scenarios/traffic)?(-[\w-]+?)(?:\.toml)?`", table))
+    scenarios = [file.stem.removeprefix("traffic") for file in (ROOT / "scenarios").glob("traffic-*.toml")]
+    assert [name for name in scenarios if not any(name.endswith(each) for each in named)] == []
 
 
 def test_the_changelog_has_a_place_for_what_is_not_released() -> None:

@@ -13,8 +13,8 @@ from howdah.cli.pages import walk
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-PIPED = {"pg_dump", "tar", "zfs", "set"}
-"""What docs/pipes.md has before a pipe, and the shell's word."""
+PIPED = {"pg_dump", "tar", "zfs", "set", "export"}
+"""What docs/pipes.md has before a pipe, and words of the shell."""
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

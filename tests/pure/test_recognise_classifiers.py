@@ -284,7 +284,7 @@ def test_without_scikit_learn_training_says_what_to_install(
     one = fitted(name)
     for module in ("ensemble", "linear_model", "svm", "neural_network"):
         monkeypatch.setitem(sys.modules, f"sklearn.{module}", None)
-    with pytest.raises(HowdahError, match=rf"{name} is trained by .*pip install 'howdah\[train\]'"):
+    with pytest.raises(HowdahError, match=rf"{name} is trained by .*pip install 'WHEEL\[train\]'"):
         classifier(name)().fit(*seen()[:3])
     # What they have learnt needs none.
     assert one.predict_proba(unseen().windows).shape == (len(unseen().labels), 3)

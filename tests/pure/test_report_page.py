@@ -377,5 +377,6 @@ def test_without_matplotlib_the_line_that_mends_it(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "howdah: figures need matplotlib; install it with: pip install 'howdah[figures]'\n"
+        "howdah: figures need matplotlib; install it with: pip install 'WHEEL[figures]', "
+        "with the WHEEL of docs/install.md\n"
     )

@@ -15,6 +15,7 @@ from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs
 from howdah.archive.traces import Trace
+from howdah.arguments import BadArgument
 from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import (
     TransferTraits,
@@ -244,6 +245,30 @@ def test_paths_of_which_none_covers_the_rtt_are_not_said_to() -> None:
         HowdahError, match=r"none of 2 paths has a profile that covers 900 ms .*; choose one with path$"
     ):
         runs_named(runs, None, 0.9, TransferTraits())
+
+
+def test_models_decide_where_several_paths_have_runs_and_no_profile() -> None:
+    runs = together(transfers([5e9]), transfers([4e9], name="other", path="dtn3"))
+    found = runs_named(runs, None, 0.1, TransferTraits())
+    assert (found.path, len(found.runs)) == (None, 0)
+    assert found.notes == ["The archive has runs of 2 paths, and no path was named: none of them refines it."]
+    assert runs_named(together(runs, SWEEP), None, 0.9, TransferTraits()).path == "synthetic", (
+        "the only profile"
+    )
+
+
+def test_models_are_asked_beyond_the_profiles_of_several_paths() -> None:
+    runs = together(SWEEP, transfers([5e9], sweep="s"))
+    assert runs_named(runs, None, 0.9, TransferTraits(), extrapolate=True).path is None
+    with pytest.raises(HowdahError, match="2 paths have a profile"):
+        runs_named(runs, None, 0.1, TransferTraits(), extrapolate=True)
+
+
+def test_the_path_to_choose_is_named_as_an_argument_and_as_an_option() -> None:
+    swept = together(SWEEP, transfers([5e9], sweep="s"))
+    with pytest.raises(BadArgument, match=r"\('dtn2', 'synthetic'\); choose one with path$") as refused:
+        runs_named(swept, None, 0.1, TransferTraits())
+    assert refused.value.spelt(lambda name, _: f"--{name}").endswith("; choose one with --path")
 
 
 def test_the_capacity_of_a_path_is_known_by_runs_that_do_not_count() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from howdah import HowdahError, __version__
 from howdah.archive.columns import COLUMNS, NAMES, row
 from howdah.archive.samples import pack
+from howdah.text import INSTALL
 from howdah.values.record import loads
 
 FILE = "runs.sqlite"
@@ -75,7 +76,7 @@ def _layout(database: sqlite3.Connection, file: Path) -> int:
     if found > LAYOUT:
         raise HowdahError(
             f"{file} has layout {found}, howdah {__version__} reads up to {LAYOUT}; "
-            "upgrade: pip install --upgrade howdah"
+            f"install a newer one {INSTALL}"
         )
     return int(found)
 

@@ -160,7 +160,7 @@ _START = Command(
                 within=ASKED_S,
             ),
             *_WHOSE,
-            Option("--wait", "Wait until it is in force."),
+            Option("--wait", "Wait until it is in force, at most until the request ends."),
         ],
         "The controller": [_AT],
         "Output": [_JSON],

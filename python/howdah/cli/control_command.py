@@ -159,7 +159,7 @@ def start(
     """Asks for a class and says so. Raises HowdahError."""
     for_s = None if lasting is None else ceil(lasting)
     asking = who or control.myself(host)
-    revision = control.ask(name, host=host, who=asking, for_s=for_s, wait=wait, at=at)
+    revision = control.ask(name, host=host, who=asking, for_s=for_s, wait=wait, at=at, tell=_say)
     _done(json, revision, f"{name}{f' on {host}' if host else ''} is asked for by {asking}")
 
 

@@ -13,6 +13,7 @@ from howdah.cli.table import (
     rate,
     size,
 )
+from howdah.text import with_extra
 
 FIGURES = (
     *("profile", "throughput", "sizes", "boxes", "fits", "transitions", "traces", "poincare", "exponents"),
@@ -160,7 +161,7 @@ _PLOT = Command(
     examples="""\
 howdah profile plot profile cubic.svg --cc cubic --buffer 1GB
 howdah profile plot traces ramp.png --cc scalable --streams 1 --rtt 183ms --rtt 366ms""",
-    notes="docs/report.md explains each figure. Figures need matplotlib: pip install 'howdah[figures]'",
+    notes=f"docs/report.md explains each figure. Figures need matplotlib: {with_extra('figures')}",
 )
 
 _PROFILE = Command(
@@ -249,7 +250,7 @@ howdah report                           report.html, of the path with the most r
 howdah report --sweep hpdc17-two-hours  of one sweep
 howdah report --path dtn2 -o dtn2.html  of one host
 howdah report --json                    the page's content, without the figures""",
-    notes="The page is one file and needs no network. Figures need matplotlib: pip install 'howdah[figures]'",
+    notes=f"The page is one file and needs no network. Figures need matplotlib: {with_extra('figures')}",
 )
 
 COMMANDS = (_ARCHIVE, _PROFILE, _SELECT, _REPORT)

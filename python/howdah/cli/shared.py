@@ -2,6 +2,7 @@
 
 from howdah.cli.table import Argument, Command, Option, as_json, duration, path
 from howdah.library.recognition import CLASSIFIERS
+from howdah.text import with_extra
 
 _CLASSIFIERS = "Each is explained in docs/shared.md."
 _RECORDINGS = Argument(
@@ -114,7 +115,7 @@ _COMPARE = Command(
     examples="""\
 howdah shared compare recordings/
 howdah shared compare recordings/ --classifier trees --classifier 1-nn --window 10s""",
-    notes="All but 1-nn and gnb are trained by scikit-learn: pip install 'howdah[train]'",
+    notes=f"All but 1-nn and gnb are trained by scikit-learn: {with_extra('train')}",
 )
 
 _RECOGNISE = Command(

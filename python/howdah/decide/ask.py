@@ -70,4 +70,4 @@ def _source(runs: Runs, question: Question, own: str | None, rtt_s: float) -> Pa
     wanted = TransferTraits(size_bytes=question.size_bytes)
     if question.host is not None and question.path is None:
         return runs_for_path(runs, own, rtt_s, wanted)
-    return runs_named(runs, question.path, rtt_s, wanted)
+    return runs_named(runs, question.path, rtt_s, wanted, extrapolate=question.extrapolate)

@@ -34,5 +34,15 @@ def judge_port(tried: Tried) -> HostFinding:
         if tried.through_ssh
         else f"no copy reaches it, and its sshd forwards no data either; {ask}, or for AllowTcpForwarding yes"
     )
-    commands = [f"nft insert rule inet filter input tcp dport {ports} accept"]
-    return HostFinding(WHAT, "gap", found, cost, commands=commands)
+    if tried.near is None:
+        return HostFinding(WHAT, "gap", found, cost)
+    cost += "; the line below lets in this host alone: give the network of your near hosts there instead"
+    return HostFinding(WHAT, "gap", found, cost, commands=[_rule(tried.near, ports)])
+
+
+def _rule(near: str, ports: str) -> str:
+    """The line for root that lets in the near address alone."""
+    family = "ip6" if ":" in near else "ip"
+    return (
+        f"nft insert rule inet filter input {family} saddr {near.partition('%')[0]} tcp dport {ports} accept"
+    )

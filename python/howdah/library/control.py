@@ -9,9 +9,11 @@ begins: a helper is started, and privilege given up, before there is any thread.
 
 import asyncio
 import getpass
+import math
 import os
 import re
 import socket
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -34,11 +36,17 @@ from howdah.control.policy.policyfile import load
 from howdah.control.privilege import drop, remote
 from howdah.control.running.operations import Operations
 from howdah.control.running.serving import follow, serve
+from howdah.control.status import Status
 from howdah.library.ended import Name, log
+from howdah.text import some
 
 __all__ = ["Access", "Client", "Listening", "Serving", "Site", "agents", "ask", "controlling", "login"]
 __all__ += ["myself", "new_token", "release"]
 
+_TOLD_AFTER_S = 1.0
+"""An order is mostly in force before that, and nothing is told of why it is not."""
+_ENDED_AFTER_S = 2.0
+"""A controller has told by then that the time of a request is over."""
 MakeKernel = Callable[[str, int | None], Kernel]
 """What makes the kernel of a host, by its name and the inode of the network namespace that stands for it."""
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -145,6 +153,7 @@ def ask(
     for_s: int | None = None,
     wait: bool = False,
     at: str | None = None,
+    tell: Callable[[str], None] = log,
 ) -> int | None:
     """Asks a controller for a class, on behalf of one host or of all; returns the revision of the order.
 
@@ -155,17 +164,57 @@ def ask(
         for_s: seconds; None: until it is released.
         wait: returns when the order is in force.
         at: the address of the controller; by default that of HOWDAH_CONTROL.
+        tell: called with what keeps the order from being in force; by default it goes to the log.
 
     Raises:
-        HowdahError: when the controller does not answer, or refuses.
+        HowdahError: when the controller does not answer, or refuses, and with ``wait`` when the request ends
+            before the order is in force.
     """
-    client = Client(at)
-    revision = client.ask(name, who or myself(host), for_s, host)
+    client, asking = Client(at), who or myself(host)
+    until_s = math.inf if for_s is None else time.monotonic() + for_s
+    revision = client.ask(name, asking, for_s, host)
     if wait and revision is not None:
-        for each in client.watch():
-            if each.settled and each.revision >= revision:
-                break
+        _until_in_force(client.watch(), name=name, who=asking, revision=revision, until_s=until_s, tell=tell)
     return revision
+
+
+def _until_in_force(
+    statuses: Iterable[Status],
+    *,
+    name: str,
+    who: str,
+    revision: int,
+    until_s: float,
+    tell: Callable[[str], None],
+) -> None:
+    """Returns when the order is in force; ``until_s`` is on the monotonic clock. Raises HowdahError."""
+    told, tell_from_s = None, time.monotonic() + _TOLD_AFTER_S
+    for each in statuses:
+        now_s, known = time.monotonic(), each.revision >= revision
+        asked = any((request.traffic_class, request.who) == (name, who) for request in each.asked)
+        why = _not_in_force(each)
+        # A controller that has lost its orders does not know of this one, so the time counts too.
+        if (known and not asked) or now_s > until_s + _ENDED_AFTER_S:
+            raise HowdahError(
+                f"{name} is no longer asked for by {who}, and it was not in force in that time: {why}"
+            )
+        if known and each.settled:
+            return
+        if why != told and now_s >= tell_from_s:
+            told = why
+            tell(f"{name} is not in force yet: {why}")
+
+
+def _not_in_force(status: Status) -> str:
+    """What keeps orders from being in force, in words that stay the same while it does."""
+    if not status.leads:
+        leader = f"{status.leader} does" if status.leader else "none does"
+        return f"{status.controller} does not lead, {leader}"
+    if silent := [host.name for host in status.hosts if host.heard_s is None]:
+        return f"no message yet from {some(silent)}; check that `howdah control agent` runs there"
+    if silent := [host.name for host in status.hosts if not host.lease_left_s]:
+        return f"no more messages from {some(silent)}; check that `howdah control agent` runs there"
+    return "a change is under way"
 
 
 def release(

@@ -2,7 +2,7 @@
 
 Labels come as names and are codes inside, so that classifiers are small. What must hold of each one
 (probabilities sum to one, the arrays tell the same, windows of another kind are refused) is tested once over
-all. Training needs scikit-learn (``pip install 'howdah[train]'``) for most of them; judging needs NumPy
+all. Training needs scikit-learn (the extra ``train``) for most of them; judging needs NumPy
 alone.
 """
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from howdah import HowdahError
 from howdah.recognition.rows import Floats
 from howdah.recognition.windows import Codes, Names, Windows
+from howdah.text import with_extra
 
 Arrays = dict[str, NDArray[Any]]
 SEED = 20210608
@@ -160,5 +161,5 @@ def scikit_learn(module: str, classifier: str) -> Any:  # noqa: ANN401
         return importlib.import_module(f"sklearn.{module}")
     except ImportError:
         raise HowdahError(
-            f"{classifier} is trained by scikit-learn; install it: pip install 'howdah[train]'"
+            f"{classifier} is trained by scikit-learn; install it with: {with_extra('train')}"
         ) from None

@@ -15,6 +15,7 @@ from howdah.remote.far_command import ANEW, MISSING, brought
 from howdah.remote.messages import FarHello
 from howdah.remote.ssh import may_pass, turned_away
 from howdah.remote.standby import FarSession, take
+from howdah.text import INSTALL
 
 if TYPE_CHECKING:
     from howdah.remote.bringing import Agree
@@ -115,7 +116,7 @@ def _bring(started: FarSession, said: str, why: str, agree: "Agree | None") -> N
 
     program = brought()
     if program is None or started.spare is None:
-        raise HowdahError(f"{why}; install it there: pip install howdah")
+        raise HowdahError(f"{why}; install it there {INSTALL}")
     offer = bringing.offer(started.far.login.host, said, why, program)
     if agree is None or not agree(offer):
         raise HowdahError(

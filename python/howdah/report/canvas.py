@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from howdah import HowdahError
+from howdah.text import with_extra
 
 try:
     import matplotlib as mpl
 except ImportError:
-    raise HowdahError("figures need matplotlib; install it with: pip install 'howdah[figures]'") from None
+    raise HowdahError(f"figures need matplotlib; install it with: {with_extra('figures')}") from None
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

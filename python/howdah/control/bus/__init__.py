@@ -12,6 +12,7 @@ from howdah import HowdahError
 from howdah.control.bus.access import Access
 from howdah.control.bus.interface import Bus, Entry, KeyChange, Unreachable, Watch
 from howdah.control.bus.local import LocalBus
+from howdah.text import with_extra
 
 if TYPE_CHECKING:
     from howdah.control.bus.jetstream import JetStreamBus
@@ -52,5 +53,5 @@ def _jetstream() -> "type[JetStreamBus]":
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"nats", "nkeys"}:
             raise
-        raise HowdahError("NATS needs nats-py; install it with: pip install 'howdah[control]'") from None
+        raise HowdahError(f"NATS needs nats-py; install it with: {with_extra('control')}") from None
     return JetStreamBus

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from howdah import HowdahError
+from howdah.text import with_extra
 
 if TYPE_CHECKING:
     from howdah.control.http.address import Listening
@@ -29,7 +30,7 @@ def prepared(wanted: "Listening") -> "Iterator[Prepared]":
         if (error.name or "").partition(".")[0] not in {"starlette", "uvicorn"}:
             raise
         raise HowdahError(
-            "the API needs Starlette and uvicorn; install them with: pip install 'howdah[control]'"
+            f"the API needs Starlette and uvicorn; install them with: {with_extra('control')}"
         ) from None
     with prepare(wanted) as found:
         yield found

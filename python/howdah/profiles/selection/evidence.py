@@ -132,10 +132,15 @@ def runs_for_path(runs: Runs, own: str | None, rtt_s: float, transfer: TransferT
     return other._replace(notes=[f"Measured on {other.path}, which stands in for this path.", *other.notes])
 
 
-def runs_named(runs: Runs, name: str | None, rtt_s: float, transfer: TransferTraits) -> PathRuns:
-    """The runs of the path ``name``, else of the only one whose profile covers the RTT, else of the only one.
+def runs_named(
+    runs: Runs, name: str | None, rtt_s: float, transfer: TransferTraits, *, extrapolate: bool = False
+) -> PathRuns:
+    """The runs of the path ``name``, else of the only one that can be meant, else of none.
 
-    Raises HowdahError when nothing was measured on the path named, and when there are several.
+    Paths whose profiles cover the RTT come first, then those with a profile, then all. Of several without a
+    profile none is taken, so the models decide. With ``extrapolate`` the same holds where no profile covers
+    the RTT. Raises HowdahError when nothing was measured on the path named, and when several profiles are
+    left.
     """
     names = np.unique(runs.path[runs.path != ""]).tolist()
     if name is not None:
@@ -144,15 +149,20 @@ def runs_named(runs: Runs, name: str | None, rtt_s: float, transfer: TransferTra
             raise HowdahError(f"nothing was measured on {name!r}; measured: {known}; see: howdah archive ls")
         return _of(runs, name, rtt_s, transfer)
     there = covering(runs, rtt_s)
-    found = there or names
-    if len(found) > 1:
-        several = ", ".join(map(repr, found))
-        covers = f"that covers {format_duration(rtt_s)}"
+    profiled = there or [each for each in names if len(profile(_of(runs, each, rtt_s, transfer).runs))]
+    found = profiled or names
+    if len(found) <= 1:
+        return _of(runs, found[0] if found else None, rtt_s, transfer)
+    if profiled and (there or not extrapolate):
         how_many = (
             f"{len(found)} paths have a profile" if there else f"none of {len(found)} paths has a profile"
         )
-        raise NotHere(f"{how_many} {covers} ({literal(several)}); choose one with {{path}}")
-    return _of(runs, found[0] if found else None, rtt_s, transfer)
+        several = literal(", ".join(map(repr, found)))
+        raise NotHere(
+            f"{how_many} that covers {format_duration(rtt_s)} ({several}); choose one with {{path}}"
+        )
+    note = f"The archive has runs of {len(names)} paths, and no path was named: none of them refines it."
+    return _of(runs, None, rtt_s, transfer)._replace(notes=[note])
 
 
 def covering(runs: Runs, rtt_s: float) -> list[str]:
