@@ -8,9 +8,12 @@ import pty
 import re
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from copying import SLACK_S, STOP_S, Copier, alive, tree, wait_until
 from requirement import missing
@@ -19,6 +22,7 @@ from bench.bare import Bare
 from howdah import __version__, lab
 from howdah.lab import Lab
 from howdah.remote.far_command import brought
+from howdah.values.record import Record
 
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
@@ -293,3 +297,30 @@ def test_each_copy_leaves_the_line_that_an_installed_far_end_leaves(
         "digests_sha256": None,
         "record": None,
     }
+
+
+def test_it_serves_what_goes_by_tcp_and_nothing_by_udp(cp: Copier, bare: Bare, tmp_path: Path) -> None:
+    def howdah(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        argv, env = [sys.executable, "-m", "howdah", *arguments], {**cp.env, "HOWDAH_SSH_KEEP_S": "0"}
+        return cp.lab.run("near", argv, env=env, capture_output=True, text=True, timeout=60)
+
+    def traffic(load: str) -> "subprocess.CompletedProcess[str]":
+        pattern = tmp_path / "pattern.toml"
+        pattern.write_text(f'name = "one"\n[[load]]\nrate = "8Mbit"\n{load}\n')
+        return howdah("traffic", str(pattern), "far", "--for", "1s", "--json")
+
+    good(cp, "--bring", "--memory", "1MB", "far:")
+    done = traffic('kind = "tcp"')
+    assert done.returncode == 0, done.stderr
+    record = msgspec.json.decode(done.stdout, type=Record)
+    assert record.traffic is not None
+    assert record.traffic["loads"][0]["received_bytes"] > 0
+    done = howdah("probe", "--active", "--for", "6s", "--json", "far")
+    assert done.returncode == 0, done.stderr
+    for done in (
+        traffic('kind = "udp"'),
+        traffic('kind = "rbudp"\nsize = "1MB"'),
+        howdah("probe", "--udp", "--for", "1s", "far"),
+    ):
+        assert done.returncode == 1, done.stdout
+        assert "howdah was not found on far; install it there" in done.stderr
