@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from samples import LIMITS, hosts
 
 from howdah import HowdahError
-from howdah._native import format_rate
+from howdah._native import format_rate, parse_bytes
 from howdah.doctor import facts as fact_finding
 from howdah.doctor.facts import Facts
 from howdah.doctor.judge import Aim, HostFinding, judge, judge_limits
@@ -141,11 +141,27 @@ def test_each_gap(changed: dict[str, object], what: str, state: str, line: str |
 def test_each_rule_in_force_is_shown_with_the_file_that_sets_it() -> None:
     rules = {
         "data.plaintext = false": "/etc/howdah/policy.toml",
-        'quota.day = "1000000B"': "/home/me/.config/howdah/policy.toml",
+        'data.ports = "50000-50100"': "/home/me/.config/howdah/policy.toml",
     }
     shown = [each for each in judge(_facts(policy=rules), TEN_GIGABIT) if each.what == "policy"]
     assert [each.found for each in shown] == [f"{rule} ({path})" for rule, path in rules.items()]
     assert {each.state for each in shown} == {"good"}
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        ("20000000000000B", "20TB"),
+        ("1500000000B", "1500MB"),
+        ("21990232555520B", "20TiB"),
+        ("1234567B", "1234567B"),
+        ("0B", "0B"),
+    ],
+)
+def test_a_quota_is_shown_in_the_unit_that_a_person_would_write(size: str, shown: str) -> None:
+    found = judge(_facts(policy={f'quota.copy = "{size}"': "policy.toml"}), TEN_GIGABIT)
+    assert finding(found, "policy").found == f'quota.copy = "{shown}" (policy.toml)'
+    assert parse_bytes(shown) == int(size[:-1])
 
 
 def test_the_policy_of_this_host_is_among_its_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

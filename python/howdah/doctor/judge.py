@@ -7,6 +7,7 @@ SACK, RFC 2018; CUBIC's time back to its last window, RFC 9438 §4.2 (K = ∛(W 
 """
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -204,7 +205,21 @@ def _policy(facts: Facts) -> Iterator[HostFinding]:
     elif not facts.policy:
         yield _good(what, "none: nothing is forbidden")
     for rule, path in facts.policy.items():
-        yield _good(what, f"{rule} ({path})")
+        yield _good(what, f"{_SIZE.sub(_in_units, rule)} ({path})")
+
+
+_SIZE = re.compile(r'(?<=")(\d+)B(?="$)')
+_UNITS = {
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate(("", "k", "M", "G", "T"))},
+    **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
+}
+
+
+def _in_units(found: re.Match[str]) -> str:
+    """The size in the unit that makes it shortest and changes nothing."""
+    size = int(found[1])
+    exact = (f"{size // unit}{name}" for name, unit in _UNITS.items() if size % unit == 0)
+    return min(exact, key=len)
 
 
 def _aes(facts: Facts) -> HostFinding:
