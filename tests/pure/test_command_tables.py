@@ -319,9 +319,16 @@ def test_help_shows_what_readers_need_and_help_all_the_rest() -> None:
     assert len(shown) + len(rare) == len([*copy.options()])
     for row in rare:
         assert row.label.strip("'") not in brief.partition("Examples:")[0]
+        assert not set(row.flags).intersection(brief.partition("Examples:")[2].split())
         assert row.label.strip("'") in whole
     assert HELP_ALL not in _page("verify")[0].options(), "where all is shown there is no more to show"
     assert howdah("cp", "--help-all").stdout == f"{whole}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["verify"], ["lab"], ["lab", "run"]])
+def test_where_all_is_shown_help_all_shows_the_same_as_help(words: list[str]) -> None:
+    whole, shown = howdah(*words, "--help-all"), howdah(*words, "--help")
+    assert (whole.returncode, whole.stdout) == (0, shown.stdout)
 
 
 def test_without_a_terminal_help_is_80_wide(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,8 @@ def page(command: Command, called: Sequence[str], *, everything: bool = False) -
     if command.notes:
         parts.append(_wrapped(command.notes, width))
     if command.examples:
-        examples = _examples(command)
+        rare = () if everything else [flag for row in command.options() if row.rare for flag in row.flags]
+        examples = [each for each in _examples(command) if not set(each[0].split()).intersection(rare)]
         column = (
             max((len(line) for line, what in examples if what and len(line) <= width // 2), default=4) + 4
         )

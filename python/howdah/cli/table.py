@@ -167,7 +167,7 @@ class Option(Row):
 
 
 HELP = Option("-h, --help", "Show this page.")
-HELP_ALL = Option("--help-all", "Show this page with all options.")
+HELP_ALL = Option("--help-all", "Show this page with all options and examples.")
 QUIET = Option("-q, --quiet", "Print no progress and no summary.")
 PORTS = Option(
     "--ports A-B", "The ports for data at the far end, as 50000-50100. Default: config.toml's, or any."
@@ -304,6 +304,8 @@ def spell(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapp
 
 
 def _known(flag: str, options: "Mapping[str, Option]") -> Option:
+    if flag in HELP_ALL.flags and flag not in options:
+        return HELP
     if flag not in options:
         raise UsageError(f"No such option '{flag}'{nearest(flag, options)}")
     return options[flag]
