@@ -48,7 +48,7 @@ def test_an_unknown_host(cp: Copier, source: Path) -> None:
 
 def test_a_host_that_refuses_ssh(cp: Copier, source: Path) -> None:
     said = cp.refused(source, "far:/tmp/x", HOWDAH_SSH="ssh -p 1")
-    assert "far refuses ssh: nothing listens on that port; start sshd there" in said
+    assert "far refuses ssh: nothing listens on port 1 there; start sshd" in said
 
 
 def test_a_login_that_is_refused(cp: Copier, source: Path) -> None:

@@ -121,7 +121,17 @@ def test_ctrl_c_before_a_command_has_handlers_is_told_in_one_line() -> None:
     ("status", "stderr", "says"),
     [
         (255, "ssh: Could not resolve hostname nowhere: Name or service not known", "unknown host dtn2"),
-        (255, "ssh: connect to host dtn2 port 22: Connection refused", "refuses ssh.*start sshd"),
+        (
+            255,
+            "ssh: connect to host dtn2 port 22: Connection refused",
+            "refuses ssh: .* port 22 there; start sshd",
+        ),
+        (
+            255,
+            "ssh: connect to host dtn2 port 2222: Connection refused",
+            " port 2222 .* -p in the ssh command",
+        ),
+        (255, "kex: Connection refused", "nothing listens on that port"),
         (255, "ssh: connect to host dtn2 port 22: Connection timed out", "did not answer ssh"),
         (255, "ssh: connect to host dtn2 port 22: No route to host", "no route to dtn2"),
         (255, "Host key verification failed.", "ssh dtn2 true"),

@@ -69,7 +69,8 @@ _CAUSES = {
         "unknown host {host}; check the name, or give it a HostName in ~/.ssh/config"
     ),
     "connection refused": (
-        "{host} refuses ssh: nothing listens on that port; start sshd there, or set Port in ~/.ssh/config"
+        "{host} refuses ssh: nothing listens on {port} there; start sshd, or give the port of sshd: "
+        "Port in ~/.ssh/config, or -p in the ssh command"
     ),
     "timed out": (
         f"{{host}} did not answer ssh within {CONNECT_TIMEOUT_S} s; "
@@ -299,7 +300,9 @@ def explain(host: str, status: int | None, stderr: str) -> str:
         case 255:
             known = (text for pattern, text in _CAUSES.items() if pattern in stderr.lower())
             unknown = f"ssh to {{host}} failed ({_plain(last)}); first make this work: ssh {{host}} true"
-            return next(known, unknown).format(host=host)
+            port = stderr.lower().partition(": connection refused")[0].rpartition(" port ")[2]
+            port = f"port {port}" if port.isdecimal() else "that port"
+            return next(known, unknown).format(host=host, port=port)
         case 127:
             return (
                 f"howdah was not found on {host}; install it there {INSTALL}, "
