@@ -314,7 +314,7 @@ def test_it_serves_what_goes_by_tcp_and_nothing_by_udp(cp: Copier, bare: Bare, t
     assert done.returncode == 0, done.stderr
     record = msgspec.json.decode(done.stdout, type=Record)
     assert record.traffic is not None
-    assert record.traffic.loads[0].received_bytes > 0
+    assert record.traffic["loads"][0]["received_bytes"] > 0
     done = howdah("probe", "--active", "--for", "6s", "--json", "far")
     assert done.returncode == 0, done.stderr
     for done in (
