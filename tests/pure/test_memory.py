@@ -435,6 +435,21 @@ def test_a_copy_that_was_lost_on_its_way_counts_by_clean_spans_alone() -> None:
     assert carried(msgspec.structs.replace(ran([5, 5, 5]), samples=[]), 0.05) is not None
 
 
+def test_a_connection_in_the_place_of_another_counts_from_its_own_beginning() -> None:
+    whole = ran([1, 1, 1, 1, 5])
+    at = 3.9
+    then = {each.stream: each.bytes_acked for each in whole.samples if each.t_s == at}
+    replaced = [
+        each
+        if each.t_s <= at
+        else msgspec.structs.replace(each, bytes_acked=each.bytes_acked - then[each.stream])
+        for each in whole.samples
+    ]
+    found = carried(msgspec.structs.replace(whole, samples=replaced, outages=1), 0.05)
+    assert found is not None
+    assert found.rate_bps == pytest.approx(5 * GB, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("rate_bps", "carried_then"),
     [

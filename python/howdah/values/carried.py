@@ -6,7 +6,6 @@ count, of which that is a small part; of a copy without those its mean, which in
 shorter than that says nothing.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -77,22 +76,29 @@ def _share(limits: Sequence[str | None]) -> float:
 
 def _instants(samples: Sequence[Sample]) -> list[_Instant]:
     """The streams together, at each instant at which all of them were sampled until then."""
-    acked: dict[int, int] = defaultdict(int)
-    again: dict[int, int] = defaultdict(int)
+    counted: dict[int, Sample] = {}
+    acked = again = 0
     found: list[_Instant] = []
     at, rtt_s, by_hosts, streams = None, 0.0, 0, 0
     for sample in samples:
         if at is not None and sample.t_s > at + SPAN_S / 50:
-            found.append(_Instant(at, sum(acked.values()), sum(again.values()), rtt_s, by_hosts, streams))
+            found.append(_Instant(at, acked, again, rtt_s, by_hosts, streams))
             rtt_s, by_hosts, streams = 0.0, 0, 0
         at = sample.t_s
         rtt_s = max(rtt_s, sample.rtt_s)
-        acked[sample.stream] = max(acked[sample.stream], sample.bytes_acked)
-        again[sample.stream] = max(again[sample.stream], sample.retransmissions)
+        before = counted.get(sample.stream)
+        if before is not None and sample.bytes_acked >= before.bytes_acked:
+            acked += sample.bytes_acked - before.bytes_acked
+            again += max(0, sample.retransmissions - before.retransmissions)
+        else:
+            # The kernel counts from the beginning of a connection, which may be one in the place of another.
+            acked += sample.bytes_acked
+            again += sample.retransmissions
+        counted[sample.stream] = sample
         by_hosts += sample.limited in _BY_HOSTS
         streams += 1
     if at is not None:
-        found.append(_Instant(at, sum(acked.values()), sum(again.values()), rtt_s, by_hosts, streams))
+        found.append(_Instant(at, acked, again, rtt_s, by_hosts, streams))
     return found
 
 
