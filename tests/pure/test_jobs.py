@@ -232,7 +232,7 @@ def test_metrics_replace_what_a_link_leads_to_and_nothing_but_a_file(tmp_path: P
         kinds["device"] = "a device"
     before = {each: each.lstat().st_ino for each in tmp_path.iterdir()}
     for name, kind in kinds.items():
-        why = rf"^--metrics .*/{name}: it is {kind}, and only a regular file is replaced; give another name$"
+        why = rf"^metrics .*/{name}: it is {kind}, and only a regular file is replaced; give another name$"
         with pytest.raises(HowdahError, match=why):
             Metrics(str(tmp_path / name), seen.now).__enter__()
     with pytest.raises(HowdahError, match=r"circle: Too many levels of symbolic links$"):
@@ -317,7 +317,7 @@ def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
         LogFile(tmp_path, "0f3a9c", "")
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pytest.raises(HowdahError, match=r"^--log-file .*: nobody reads from this FIFO or socket$"):
+    with pytest.raises(HowdahError, match=r"^log_file .*: nobody reads from this FIFO or socket$"):
         LogFile(fifo, "0f3a9c", "")
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     LogFile(fifo, "0f3a9c", "read").ended(record)
