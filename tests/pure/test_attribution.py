@@ -344,6 +344,16 @@ def test_the_gain_is_never_more_than_the_capacity_that_was_measured() -> None:
     assert slower.faster == pytest.approx(1.5)
 
 
+def test_of_a_path_that_nobody_has_measured_no_gain_is_told() -> None:
+    ends = Ends("this host", "dtn2")
+    said = line(found(*CASES[Cause.PATH]), ends)
+    assert said is not None
+    assert said.endswith("howdah sweep what other plans get of it")
+    known = line(found(*CASES[Cause.PATH], Asked(known_bps=9.2e9)), ends)
+    assert known is not None
+    assert "plans get of it: up to" in known
+
+
 def test_beside_others_the_path_gives_no_more_than_it_gave() -> None:
     full = found(*CASES[Cause.PATH])
     assert full.rate_bps is not None

@@ -69,7 +69,8 @@ SHORT = {
 def line(found: Bottleneck | None, ends: Ends) -> str | None:
     """``The disk of dtn2 took 71 % of the time: 2.1 Gb/s; this path has given 9.2 Gb/s. To mend it, …``
 
-    None where no cause took most of the time, or to mend it would hardly help.
+    None where no cause took most of the time, or to mend it would hardly help. Of a path whose rate nobody has
+    measured, it does not say how much faster a copy could be.
     """
     if found is None or not found.is_worth_a_line or found.main is None:
         return None
@@ -77,7 +78,9 @@ def line(found: Bottleneck | None, ends: Ends) -> str | None:
     main = found.main
     what, mends = _WHAT[main.cause].format(**names), _MENDS[main.cause].format(**names)
     rates = "" if main.cause in {Cause.START, Cause.END} else _rates(found)
-    return f"{what} took {main.share:.0%} of the time{rates}. To mend it, {mends}: {_gain(found)}"
+    unknown = main.cause is Cause.PATH and found.known_bps is None and found.capacity_bps is None
+    gain = "" if unknown else f": {_gain(found)}"
+    return f"{what} took {main.share:.0%} of the time{rates}. To mend it, {mends}{gain}"
 
 
 def details(found: Bottleneck | None) -> list[str]:
