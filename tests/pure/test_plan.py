@@ -90,7 +90,10 @@ def later(changes: bytes) -> bytes:
         (b"", "p.json is not JSON"),
         (b"[1]", "p.json is not a plan: expected object, got array"),
         (b"{}", "missing required field schema"),
-        (b'{"schema":2,"streams":8,"block_bytes":1048576}', "schema 2, howdah .* reads schema 1; .*install a newer one"),
+        (
+            b'{"schema":2,"streams":8,"block_bytes":1048576}',
+            "schema 2, howdah .* reads schema 1; .*or install",
+        ),
         (b'{"schema":0,"streams":8,"block_bytes":1048576}', "schema 0, howdah .* reads schema 1; make one"),
         (b'{"schema":1,"streams":"8","block_bytes":1048576}', "key streams: expected int, got str"),
         (b'{"schema":1,"streams":0,"block_bytes":1048576}', "key streams: expected int >= 1"),

@@ -69,8 +69,8 @@ SHORT = {
 def line(found: Bottleneck | None, ends: Ends) -> str | None:
     """``The disk of dtn2 took 71 % of the time: 2.1 Gb/s; this path has given 9.2 Gb/s. To mend it, …``
 
-    None where no cause took most of the time, or to mend it would hardly help. Of a path whose rate nobody has
-    measured, it does not say how much faster a copy could be.
+    None where no cause took most of the time, or to mend it would hardly help. Of a path whose rate nobody
+    has measured, it does not say how much faster a copy could be.
     """
     if found is None or not found.is_worth_a_line or found.main is None:
         return None
