@@ -89,6 +89,7 @@ def refused(cp: Copier, *arguments: str | Path) -> str:
     """A copy that must fail in one line, besides that on what is served; that line."""
     done = cp(*arguments)
     assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 2, done.stderr
     served, failed = done.stderr.splitlines(keepends=True)
     assert served.startswith("far end: paths begin at the folder of this login")
     assert failed.startswith("howdah: ")
