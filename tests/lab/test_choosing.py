@@ -1,5 +1,6 @@
 """A copy that listens and changes how it sends, over a real link; who is there is told by a stand-in."""
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -129,7 +130,11 @@ def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal
     assert set(controls[:started]) == {"reno"}
     assert set(controls[started:]) == {"cubic"}
     assert beside[started].t_s - held.t_s < 3
-    assert all(change.pacing_bps and change.pacing_bps * 8 < 0.8 * carries_bps for change in beside)
+    assert all(change.pacing_bps for change in beside)
+    # A stream may be paced to twice its equal part while windows keep others from theirs (TUNED.uneven_most).
+    # What all send together is what the other one meets.
+    for second in range(math.ceil(held.t_s), 23):
+        assert sent_bps(outcome, second, second + 1) < 0.6 * carries_bps
     assert 0.3 < sent_bps(outcome, held.t_s + 4, 24) / carries_bps < 0.65
     assert held.after is not None
     assert 0.8 < held.after.rate_bps / carries_bps < 1.05
