@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
 use howdah_wire::FileFlags;
-use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{
+    AtFlags, CWD, IFlags, Mode, OFlags, StatxAttributes, ioctl_getflags, ioctl_setflags,
+};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -14,6 +16,11 @@ use crate::tree::xattrs::{Of, way};
 
 /// Flags with which a file can be neither changed nor replaced. They are not kept.
 const FIXED: IFlags = IFlags::IMMUTABLE.union(IFlags::APPEND);
+
+/// Whether statx(2) tells of such a flag.
+pub(super) fn is_fixed(attributes: StatxAttributes) -> bool {
+    attributes.intersects(StatxAttributes::IMMUTABLE.union(StatxAttributes::APPEND))
+}
 
 /// The flags of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
 use howdah_wire::{Attributes, FileFlags, Keep, Owner, Xattrs, printable};
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxAttributes, StatxFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxFlags, Uid};
 use rustix::io::Errno;
 
 use crate::error::plain;
@@ -450,10 +450,8 @@ fn is_refused(error: Errno, stat: impl FnOnce() -> Result<Stat, Errno>) -> bool 
 
 /// What is told of an open file, unless a flag keeps it as it is.
 fn stat_of_changeable(file: impl AsFd) -> Result<Stat, Errno> {
-    let flags = AtFlags::EMPTY_PATH;
-    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-    match rustix::fs::statx(&file, "", flags, StatxFlags::TYPE) {
-        Ok(found) if found.stx_attributes.intersects(fixed) => Err(Errno::PERM),
+    match rustix::fs::statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE) {
+        Ok(found) if flags::is_fixed(found.stx_attributes) => Err(Errno::PERM),
         _ => rustix::fs::fstat(file),
     }
 }

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::end::abort::lock;
 use crate::error::TransferError;
 use crate::tree::destination::Destination;
+use crate::tree::flags::is_fixed;
 use crate::tree::place::{Placement, parent_and_name};
 use crate::tree::reach::INSIDE;
 use crate::tree::target::Target;
@@ -283,10 +284,9 @@ impl Placement {
         };
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let found = rustix::fs::statx(folder, name, flags, StatxFlags::TYPE).ok()?;
-        let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
         match found.stx_attributes {
             has if has.contains(StatxAttributes::MOUNT_ROOT) => Some(Errno::BUSY),
-            has if has.intersects(fixed) => Some(Errno::PERM),
+            has if is_fixed(has) => Some(Errno::PERM),
             _ => None,
         }
     }
