@@ -17,6 +17,21 @@ use serde_json::json;
 use super::{Far, HERE, PATIENCE, base, between, greeted, start};
 use crate::ends::push;
 
+/// Says hello as a far end of this version.
+fn greet(far: &mut UnixStream, version: &str) {
+    let hello = Message::FarHello(Box::new(FarHello {
+        version: version.into(),
+        key: vec![9; 32],
+        token: [7; 32],
+        limits_json: b"{}".to_vec(),
+        addresses: vec![HERE.into()],
+        port: 9,
+        rtt_ns: None,
+    }));
+    far.write_all(&preamble()).unwrap();
+    far.write_all(&encode(&hello).unwrap()).unwrap();
+}
+
 /// The session with a far end that greets, says `words` when it has its job, and then reads no more. `then` has its
 /// writing half.
 fn deaf(
@@ -25,17 +40,7 @@ fn deaf(
 ) -> (Session, JoinHandle<UnixStream>) {
     let (near, mut far) = UnixStream::pair().unwrap();
     let ends = thread::spawn(move || {
-        let hello = Message::FarHello(Box::new(FarHello {
-            version: "deaf".into(),
-            key: vec![9; 32],
-            token: [7; 32],
-            limits_json: b"{}".to_vec(),
-            addresses: vec![HERE.into()],
-            port: 9,
-            rtt_ns: None,
-        }));
-        far.write_all(&preamble()).unwrap();
-        far.write_all(&encode(&hello).unwrap()).unwrap();
+        greet(&mut far, "deaf");
         let (mut frames, mut buffer) = (FrameReader::new(), [0; 65536]);
         loop {
             let count = far.read(&mut buffer).unwrap();
@@ -98,17 +103,7 @@ fn lied_to(sends: bool, words: Vec<Message>) -> (String, Vec<Message>) {
     let honest = Far::new(Reach::default());
     let (near, mut far) = UnixStream::pair().unwrap();
     let lies = thread::spawn(move || {
-        let hello = Message::FarHello(Box::new(FarHello {
-            version: "liar".into(),
-            key: vec![9; 32],
-            token: [7; 32],
-            limits_json: b"{}".to_vec(),
-            addresses: vec![HERE.into()],
-            port: 9,
-            rtt_ns: None,
-        }));
-        far.write_all(&preamble()).unwrap();
-        far.write_all(&encode(&hello).unwrap()).unwrap();
+        greet(&mut far, "liar");
         let (mut frames, mut heard, mut buffer) = (FrameReader::new(), Vec::new(), [0; 65536]);
         let mut judge = Conversation::new(Side::Far);
         let mut said = false;
