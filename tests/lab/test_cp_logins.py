@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from copying import SLACK_S, STOP_S, Copier, alive, tree, wait_until
 
-from howdah import lab
 from howdah.lab import Lab, mounts
 
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
@@ -25,12 +24,6 @@ KNOWN = (
 PORT = 2222
 
 Say = Callable[[str], None]
-
-
-@pytest.fixture(scope="module")
-def wan(privilege: None) -> Iterator[Lab]:
-    with lab.started(lab.symmetric(1_000_000_000, 2_000_000), sshd=True) as up:
-        yield up
 
 
 @pytest.fixture
