@@ -54,6 +54,6 @@ TRAFFIC_S = times("100 ms", "24 h")
 ASKED_S = times("1 s")
 """How long a class of a guaranteed path is asked for."""
 WEIGHT = Bounds(1, 10_000)
-"""Of a class; the same as of cgroups. Only their ratios count."""
+"""The weight of a class; the bounds are those of cgroups. Only ratios of weights count."""
 PRIORITY = Bounds(0, 100)
-"""Of a class."""
+"""The priority of a class."""

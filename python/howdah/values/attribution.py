@@ -31,7 +31,7 @@ from howdah.values.rests import without_rests
 SMALL_FILE_BYTES = 64 << 10
 """Of files that are smaller on average, waits for flushes and names are the price of many files."""
 LARGE_FILE_BYTES = 16 << 20
-"""Of files that are larger on average, those counted that were there, no wait is the price of many files."""
+"""No wait is the price of many files where files are larger than this on average, skipped ones counted."""
 _PACED = 0.85
 """From this part of the pacing on that was asked for, it was the limit."""
 _MAY_WAIT: tuple[Doing, ...] = ("opening", "waiting", "disk", "flush", "naming", "turn", "socket")

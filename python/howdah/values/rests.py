@@ -14,7 +14,7 @@ from howdah.values.outcome import Doing, Outcome, Spent, StreamOutcome
 
 
 class _Time(NamedTuple):
-    """From an instant to another one, of the session, so many streams send."""
+    """A part of the session, in which so many streams send."""
 
     from_s: float
     to_s: float
