@@ -107,12 +107,24 @@ class Copier:
             assert time.monotonic() < deadline, left
             time.sleep(0.02)
 
+    def far_ends(self) -> list[int]:
+        """The process numbers, in the lab, of all ``howdah serve``."""
+        return [pid for pid, args in self.processes().items() if "ssh" not in args and "howdah serve" in args]
+
     def far_end(self) -> int:
         """The process number, in the lab, of the one ``howdah serve``."""
-        left = self.processes()
-        found = [pid for pid, args in left.items() if "ssh" not in args and "howdah serve" in args]
-        assert len(found) == 1, f"one far end is looked for, use the fixture nothing_kept: {left}"
+        found = self.far_ends()
+        assert len(found) == 1, f"one far end is looked for, use the fixture nothing_kept: {self.processes()}"
         return found[0]
+
+    def holders(self) -> list[int]:
+        """The process numbers, in the lab, of those that keep a far end ready for the next copy."""
+        return [pid for pid, args in self.processes().items() if "howdah standby" in args]
+
+    def waiting(self) -> int:
+        """The process number of the one far end that is ready for the next copy, once there is one."""
+        wait_until(lambda: bool(self.holders() and self.far_ends()), STOP_S + SLACK_S)
+        return self.far_end()
 
     def kill_far_end(self, signal_name: str) -> None:
         self.lab.run("far", ["kill", f"-{signal_name}", str(self.far_end())], check=True)

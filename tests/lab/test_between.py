@@ -188,9 +188,7 @@ def test_after_a_far_end_was_killed_the_copy_begins_again_with_both(
         part = there / ".big.howdah-part"
         wait_until(part.exists, 20)
         time.sleep(1.0)
-        serving = [
-            pid for pid, args in cp.processes().items() if "ssh" not in args and "howdah serve" in args
-        ]
+        serving = cp.far_ends()
         assert len(serving) == 2
         cp.lab.run("near", ["kill", "-KILL", str(max(serving))], check=True)
         said, complained = process.communicate(timeout=30)

@@ -365,6 +365,22 @@ def test_a_copy_brings_what_the_kernel_lacks_and_says_so(wan: Lab, tmp_path: Pat
 
 
 @pytest.mark.beside
+def test_a_program_is_found_that_was_loaded_while_a_far_end_waited(wan: Lab, tmp_path: Path) -> None:
+    cp = Copier(wan, tmp_path)
+    cp.forget_logins()
+    cp.good("--memory", "1MiB", "far:")
+    cp.waiting()
+    # What its kernel has is part of its hello.
+    time.sleep(0.5)
+    good("load", "scalable")
+    pulled = cp.good("far:/etc/hostname", tmp_path / "pulled", "--cc", "scalable")
+    assert pulled.plan is not None
+    assert pulled.plan.congestion_control == "hd_scalable"
+    line = cp.refused("far:/etc/hostname", tmp_path / "pulled", "--cc", "nosuch")
+    assert "does not allow it" in line
+
+
+@pytest.mark.beside
 def test_verbose_is_where_the_kernels_log_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "load", _refuse)
     from howdah.cli import app

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from copying import SLACK_S, STOP_S, Copier, alive, wait_until
 
@@ -20,23 +21,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("noth
 def waiting(cp: Copier) -> int:
     """The process number of the far end that waits after a copy."""
     cp.good("--memory", "1MiB", "far:")
-    wait_until(lambda: holders(cp) and far_ends(cp), STOP_S + SLACK_S)
-    (pid,) = far_ends(cp)
-    return pid
-
-
-def far_ends(cp: Copier) -> list[int]:
-    return [pid for pid, args in cp.processes().items() if "ssh" not in args and "howdah serve" in args]
-
-
-def holders(cp: Copier) -> list[int]:
-    return [pid for pid, args in cp.processes().items() if "howdah standby" in args]
+    return cp.waiting()
 
 
 def test_the_next_copy_takes_the_far_end_that_waits(cp: Copier, waiting: int) -> None:
     cp.good("--memory", "1MiB", "far:")
-    wait_until(lambda: waiting not in far_ends(cp), STOP_S + SLACK_S)
-    wait_until(lambda: len(far_ends(cp)) == 1, STOP_S + SLACK_S)
+    wait_until(lambda: waiting not in cp.far_ends(), STOP_S + SLACK_S)
+    wait_until(lambda: len(cp.far_ends()) == 1, STOP_S + SLACK_S)
     assert len([args for args in cp.processes().values() if "[mux]" in args]) == 1
 
 
@@ -50,7 +41,7 @@ def listening(cp: Copier) -> set[str]:
 
 def test_nobody_can_connect_to_a_far_end_that_waits(cp: Copier, waiting: int) -> None:
     ssh = {address for address in listening(cp) if address.endswith(":0016")}
-    assert waiting in far_ends(cp)
+    assert waiting in cp.far_ends()
     assert ssh
     assert listening(cp) == ssh
 
@@ -58,14 +49,14 @@ def test_nobody_can_connect_to_a_far_end_that_waits(cp: Copier, waiting: int) ->
 def test_a_copy_to_another_howdah_does_not_take_it(cp: Copier, waiting: int) -> None:
     program = Path(sys.executable).parent / "howdah"
     cp.good("--memory", "1MiB", "--far-howdah", program, "far:")
-    assert waiting in far_ends(cp)
+    assert waiting in cp.far_ends()
 
 
 def test_of_copies_at_once_one_takes_it_and_all_go_well(cp: Copier, waiting: int) -> None:
     argv = [*cp.argv("--memory", "1MiB", "far:"), "--quiet"]
     copies = [cp.lab.popen("near", argv, env=cp.env) for _ in range(4)]
     assert [copy.wait(timeout=30) for copy in copies] == [0] * 4
-    wait_until(lambda: waiting not in far_ends(cp) and len(holders(cp)) == 1, STOP_S + SLACK_S)
+    wait_until(lambda: waiting not in cp.far_ends() and len(cp.holders()) == 1, STOP_S + SLACK_S)
 
 
 def test_of_first_copies_at_once_one_keeps_the_login_and_none_complains(cp: Copier) -> None:
@@ -81,10 +72,10 @@ def copying(cp: Copier, waiting: int) -> Iterator[Process]:
     """A copy on its way that has taken the far end that waited."""
     argv = [*cp.argv("--memory", "100GiB", "far:"), "--quiet"]
     with alive(cp.lab.popen("near", argv, env=cp.env, stderr=subprocess.PIPE, text=True)) as process:
-        wait_until(lambda: not holders(cp), STOP_S)
+        wait_until(lambda: not cp.holders(), STOP_S)
         time.sleep(0.2)
         assert process.poll() is None
-        assert far_ends(cp) == [waiting]
+        assert cp.far_ends() == [waiting]
         yield process
 
 
@@ -125,14 +116,14 @@ def test_all_of_it_ends_by_itself(cp: Copier) -> None:
 
 
 def test_a_holder_that_is_killed_takes_its_far_end_along(cp: Copier, waiting: int) -> None:
-    cp.lab.run("near", ["kill", "-KILL", *map(str, holders(cp))], check=True)
-    wait_until(lambda: waiting not in far_ends(cp), STOP_S + SLACK_S)
+    cp.lab.run("near", ["kill", "-KILL", *map(str, cp.holders())], check=True)
+    wait_until(lambda: waiting not in cp.far_ends(), STOP_S + SLACK_S)
     cp.good("--memory", "1MiB", "far:")
 
 
 def test_a_far_end_that_dies_is_not_offered(cp: Copier, waiting: int) -> None:
     cp.lab.run("far", ["kill", "-KILL", str(waiting)], check=True)
-    wait_until(lambda: not holders(cp), STOP_S + SLACK_S)
+    wait_until(lambda: not cp.holders(), STOP_S + SLACK_S)
     cp.good("--memory", "1MiB", "far:")
 
 
@@ -144,4 +135,19 @@ def test_a_copy_that_fails_leaves_none(cp: Copier, tmp_path: Path) -> None:
 def test_a_look_at_the_far_host_leaves_one_for_the_copy(cp: Copier) -> None:
     doctor = [sys.executable, "-m", "howdah", "doctor", "far", "--json"]
     cp.lab.run("near", doctor, env=cp.env, capture_output=True, timeout=30, check=True)
-    wait_until(lambda: holders(cp) and far_ends(cp), STOP_S + SLACK_S)
+    wait_until(lambda: cp.holders() and cp.far_ends(), STOP_S + SLACK_S)
+
+
+def test_a_look_at_the_far_host_tells_what_was_changed_while_one_waited(cp: Copier, waiting: int) -> None:
+    setting = "net.ipv4.tcp_rmem"
+    before = cp.lab.run("far", ["sysctl", "-n", setting], capture_output=True, text=True).stdout
+    least, default, _ = before.split()
+    write = ["sysctl", "-q", "-w"]
+    try:
+        cp.lab.run("far", [*write, f"{setting}={least} {default} 7654321"], check=True)
+        argv = [sys.executable, "-m", "howdah", "doctor", "far", "--json"]
+        looked = cp.lab.run("near", argv, env=cp.env, capture_output=True, timeout=30, check=True)
+    finally:
+        cp.lab.run("far", [*write, f"{setting}={before.strip()}"], check=True)
+    assert msgspec.json.decode(looked.stdout)["hosts"][1]["limits"]["tcp_rmem_max_bytes"] == 7654321
+    wait_until(lambda: waiting not in cp.far_ends(), STOP_S + SLACK_S)

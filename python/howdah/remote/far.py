@@ -1,7 +1,7 @@
 """The far end until its hello has come."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,24 @@ class TurnedAway(ConnectionLost):
 
 class StaleLogin(ConnectionLost):
     """A login that was kept does not answer: another will be made."""
+
+
+class StaleHello(HowdahError):
+    """What a far end said when it was left ready allows no such copy; what a new one says may."""
+
+
+@contextmanager
+def judged(sessions: Iterable[FarSession]) -> Iterator[None]:
+    """Judges a copy by what its far ends have said.
+
+    Raises StaleHello in place of HowdahError where one of them has said it long before.
+    """
+    try:
+        yield
+    except HowdahError as error:
+        if any(started.waited for started in sessions):
+            raise StaleHello(str(error)) from error
+        raise
 
 
 def hello(started: FarSession, far_says: Callable[[str], None], agree: "Agree | None" = None) -> FarHello:
@@ -188,6 +206,9 @@ def greeted(
     try:
         with interrupt.Held():
             started = take(host, far_howdah, ports=ports)
+            if started.waited:
+                # Whoever only asks wants to know what is true now.
+                started.start_again("")
         answer = hello(started, lambda _: None)
         yield started, answer
     finally:

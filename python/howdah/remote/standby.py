@@ -55,9 +55,10 @@ class FarSession:
         self.ports = ports or hosts.ports(*login.names)
         self.through_kept = login.control is not None and os.access(login.control, os.F_OK)
         """Whether ssh may go through a login that an earlier copy left."""
-        pipes = _take_waiting(login, command, self.ports) or login.start(
-            command, asks=asks, role=_role(self.ports), patience_s=patience_s
-        )
+        waited = _take_waiting(login, command, self.ports)
+        self.waited = waited is not None
+        """Whether an earlier copy left it ready: what it says of its host was true at that time."""
+        pipes = waited or login.start(command, asks=asks, role=_role(self.ports), patience_s=patience_s)
         self.how = ""
         """How the far end was started: ``far_command.ANEW`` where howdah there is another version."""
         self._speak(login, pipes)
@@ -87,7 +88,7 @@ class FarSession:
         self.far.end(keep_login=True)
         self.far.close()
         login, command, role = self.far.login, self.key[1], _role(self.ports)
-        self.how = how
+        self.how, self.waited = how, False
         self._speak(
             login, login.start(command, asks=self._asks, role=role, patience_s=self.patience_s, how=how)
         )

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -58,6 +59,11 @@ class FarEnds:
     def session(self) -> _native.Session:
         """What the copy is seen and steered by."""
         return self._started[0].session
+
+    @property
+    def sessions(self) -> Sequence[FarSession]:
+        """All that have been started."""
+        return self._started
 
     @property
     def only(self) -> FarSession:

@@ -17,7 +17,7 @@ from howdah._native import Policy, Quota, Refused, format_duration
 from howdah.archive import Archive
 from howdah.arguments import BadArgument
 from howdah.remote import hosts
-from howdah.remote.far import TICK_S, ConnectionLost, StaleLogin
+from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, judged
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Progress
 from howdah.transfer import globs, incomplete, sources
@@ -139,6 +139,8 @@ def _transfer(run: State, display: Display, archive: Archive) -> None:
             return
         except StaleLogin as lost:
             display.waiting(f"{lost}; logging in again")
+        except StaleHello:
+            continue
         except ConnectionLost as lost:
             ended_s = time.monotonic()
             if not run.goes_on:
@@ -196,8 +198,9 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
             own_digests = run.digests.with_suffix(".again")
         detour_port = run.detour.begin(ends.only, underway.far, underway.path.bytes_total)
         near_ports = _near_ports(run, ends) if detour_port is not None else None
-        job = job_of(request, underway, own_digests, detour_port, near_ports)
-        job = msgspec.structs.replace(job, limit=run.valve.begin())
+        job = msgspec.structs.replace(
+            job_of(request, underway, own_digests, detour_port, near_ports), limit=run.valve.begin()
+        )
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
         ends.start(job, underway.plan if again else run.resuming.begun(underway))
@@ -220,6 +223,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         finished = True
         ends.release()
     except HowdahError as error:
+        keep_login = keep_login or isinstance(error, StaleHello)
         raise run.detour.explained(error) from None
     finally:
         run.detour.close()
@@ -246,7 +250,6 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
     if run.plan is None and globs.has_any(request.route):
         listed = request.names is not None
         request = request._replace(route=globs.expanded(request.route, listed, ends.only, display))
-        run.request = request
     far, path = greeted.far, path_of(request, greeted)
     if run.plan is None:
         if recollection is not None:
@@ -254,7 +257,10 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
             path = msgspec.structs.replace(path, memory=memory)
         run.far, run.origin = greeted
         run.connect_s = request.before_s + time.monotonic() - run.began_s
-        run.plan = run.resuming.planned(plan_of(request, kind, path, handed), path, kind.others_present)
+        with judged(ends.sessions):
+            decided = plan_of(request, kind, path, handed)
+        run.plan = run.resuming.planned(decided, path, kind.others_present)
+        run.request = request
         _begin_at_site(run, path)
         if request.limits is None and request.sweep is None:
             run.valve.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
