@@ -1,16 +1,19 @@
 """The way of a copy's data where the far end's data port cannot be reached."""
 
+from collections.abc import Callable
+
 from howdah import HowdahError
 from howdah.remote.messages import FarHello, Progress, Steering
 from howdah.remote.standby import FarSession
 from howdah.remote.tunnel import OWN, Tunnel
-from howdah.transfer.display import Display
 from howdah.transfer.pilot import Pilot, asked
 from howdah.transfer.request import Request
 from howdah.values.plan import Plan
 
 _WORTH_LOGINS_BYTES = 64 << 20
 """A copy that is known to be smaller waits for no more logins than there are."""
+_TOLD_AFTER_S = 1.0
+"""A copy that has moved nothing for so long says why its data takes another way."""
 _STREAM = "data stream: "
 """The beginning of an error of a stream that could not be opened or broke (crates/transfer)."""
 
@@ -23,7 +26,8 @@ class Detour:
         self._request = request
         self._tunnel: Tunnel | None = None
         self._why: str | None = None
-        self._by_far_end = False
+        self._told: set[str] = set()
+        self._closed_s: float | None = None
         self._steered = False
 
     def begin(self, started: FarSession, far: FarHello, bytes_total: int | None) -> int | None:
@@ -32,7 +36,7 @@ class Detour:
         None has a copy without streams, one between two far ends, or one that the path itself is measured by
         or holds to a share.
         """
-        request = self._request
+        request, self._closed_s = self._request, None
         if request.dry_run or request.path == "guaranteed" or request.sweep is not None:
             return None
         if request.route.origin is not None:
@@ -47,28 +51,39 @@ class Detour:
             self._tunnel.close()
             self._tunnel = None
 
-    def steering(self, now: Progress, display: Display, pilot: Pilot, plan: Plan | None) -> Steering | None:
+    def tell(self, now: Progress, say: Callable[[str], None]) -> None:
+        """Says once by which other way the data goes, as soon as some has gone there.
+
+        A far end that refuses the job closes its data port as well: then its refusal is all that is said.
+        """
+        ways = {
+            "far end": now.by_far_end
+            and f"the far end connects to this host, because its data port is closed ({now.by_far_end})",
+            "ssh": now.through_ssh
+            and f"the data goes through the ssh connection, because the data port is closed "
+            f"({now.through_ssh}). An open port would be faster; what to ask the administrator for: "
+            f"howdah doctor {self._request.route.host}",
+        }
+        new = {way: words for way, words in ways.items() if words and way not in self._told}
+        if not new:
+            return
+        self._closed_s = now.elapsed_s if self._closed_s is None else self._closed_s
+        waits = now.phase == "connecting" and now.elapsed_s < self._closed_s + _TOLD_AFTER_S
+        if now.phase == "failed" or waits:
+            return
+        for way, words in new.items():
+            self._told.add(way)
+            say(f"howdah: {words}\n")
+
+    def steering(self, now: Progress, pilot: Pilot, plan: Plan | None) -> Steering | None:
         """What the pilot wants. Through ssh none is asked: it would see, and change, the way to ssh alone.
 
-        That the data goes there is said once, and what a pilot has changed until then is taken back. Raises
-        HowdahError where ssh carries no data.
+        What a pilot has changed until then is taken back. Raises HowdahError where ssh carries no data.
         """
-        if now.by_far_end is not None and not self._by_far_end:
-            self._by_far_end = True
-            display.far_says(
-                "howdah: the far end connects to this host, because its data port is closed "
-                f"({now.by_far_end})\n"
-            )
         if now.through_ssh is None:
             wanted = asked(pilot, now)
             self._steered = self._steered or wanted is not None
             return wanted
-        if self._why is None:
-            display.far_says(
-                f"howdah: the data goes through the ssh connection, because the data port is closed "
-                f"({now.through_ssh}). An open port would be faster; what to ask the administrator for: "
-                f"howdah doctor {self._request.route.host}\n"
-            )
         self._why = now.through_ssh
         if self._tunnel is not None and self._tunnel.forbidden:
             raise HowdahError("sshd forwards no data")

@@ -343,9 +343,12 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
         if run.service.judges and run.valve.holds:
             run.service.rest()
             steers = _stays
-        if (steering := run.detour.steering(now, display, steers, run.plan)) is not None:
+        run.detour.tell(now, display.far_says)
+        if (steering := run.detour.steering(now, steers, run.plan)) is not None:
             ends.session.steer(msgspec.json.encode(steering))
-    _show(run, display, _progress(run, ends))
+    last = _progress(run, ends)
+    _show(run, display, last)
+    run.detour.tell(last, display.far_says)
     display.far_says(ends.new_stderr(to_end=True))
 
 

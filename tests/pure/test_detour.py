@@ -1,0 +1,79 @@
+"""What a copy says of the way of its data where the straight way is closed."""
+
+from typing import Literal
+
+import pytest
+
+from howdah.remote.endpoints import Route
+from howdah.remote.messages import Progress
+from howdah.transfer.detour import Detour
+from howdah.transfer.request import Request
+
+REFUSED = "connection refused"
+FAR_END, SSH = "the far end connects to this host", "the data goes through the ssh connection"
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def detour() -> Detour:
+    return Detour(Request([], Route("push", "dtn2", [b"run42"], b"archive", False), dry_run=True))
+
+
+def at(
+    elapsed_s: float,
+    phase: Literal["connecting", "moving", "done", "failed"],
+    *,
+    through_ssh: str | None = None,
+    by_far_end: str | None = None,
+) -> Progress:
+    return Progress(
+        phase=phase,
+        elapsed_s=elapsed_s,
+        bytes_done=0,
+        scan_complete=False,
+        files_done=0,
+        files_skipped=0,
+        bytes_skipped=0,
+        streams=0,
+        retransmissions=0,
+        through_ssh=through_ssh,
+        by_far_end=by_far_end,
+    )
+
+
+def test_a_refusal_is_not_preceded_by_advice_on_the_port(detour: Detour, said: list[str]) -> None:
+    detour.tell(at(0.1, "connecting", through_ssh=REFUSED), said.append)
+    detour.tell(at(0.2, "failed", through_ssh=REFUSED), said.append)
+    assert said == []
+
+
+@pytest.mark.parametrize("phase", ["moving", "done"])
+def test_the_way_is_said_once_when_data_goes_there(
+    detour: Detour, said: list[str], phase: Literal["moving", "done"]
+) -> None:
+    detour.tell(at(0.1, "connecting", through_ssh=REFUSED), said.append)
+    for elapsed_s in (0.2, 0.3):
+        detour.tell(at(elapsed_s, phase, through_ssh=REFUSED), said.append)
+    (line,) = said
+    assert line.startswith(f"howdah: {SSH}, because the data port is closed ({REFUSED})")
+
+
+def test_a_copy_that_waits_says_why(detour: Detour, said: list[str]) -> None:
+    for tenths in range(30):
+        detour.tell(at(5 + tenths / 10, "connecting", by_far_end=REFUSED), said.append)
+        assert len(said) == (tenths >= 10)
+    detour.tell(at(9, "moving", through_ssh=REFUSED, by_far_end=REFUSED), said.append)
+    assert [FAR_END in said[0], SSH in said[1]] == [True, True]
+
+
+def test_each_session_has_its_time(detour: Detour, said: list[str]) -> None:
+    detour.tell(at(0.1, "connecting", through_ssh=REFUSED), said.append)
+    detour.begin(*[None] * 3)  # type: ignore[arg-type]
+    detour.tell(at(5, "connecting", through_ssh=REFUSED), said.append)
+    assert said == []
+    detour.tell(at(6.1, "connecting", through_ssh=REFUSED), said.append)
+    assert len(said) == 1
