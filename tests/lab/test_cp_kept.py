@@ -14,6 +14,9 @@ from copying import SLACK_S, STOP_S, Copier, alive, wait_until
 
 from howdah.lab.session import Process
 
+LOOK_EVERY_S = 2.0
+"""A far end that waits looks so often whether it has said the truth (crates/transfer/src/session/far.rs)."""
+
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
 
@@ -138,16 +141,32 @@ def test_a_look_at_the_far_host_leaves_one_for_the_copy(cp: Copier) -> None:
     wait_until(lambda: cp.holders() and cp.far_ends(), STOP_S + SLACK_S)
 
 
-def test_a_look_at_the_far_host_tells_what_was_changed_while_one_waited(cp: Copier, waiting: int) -> None:
-    setting = "net.ipv4.tcp_rmem"
-    before = cp.lab.run("far", ["sysctl", "-n", setting], capture_output=True, text=True).stdout
+@contextmanager
+def receive_buffers(cp: Copier, most_bytes: int) -> Iterator[None]:
+    """The far host's receive buffers may grow so far."""
+    setting, write = "net.ipv4.tcp_rmem", ["sysctl", "-q", "-w"]
+    before = cp.lab.run("far", ["sysctl", "-n", setting], capture_output=True, text=True).stdout.strip()
     least, default, _ = before.split()
-    write = ["sysctl", "-q", "-w"]
     try:
-        cp.lab.run("far", [*write, f"{setting}={least} {default} 7654321"], check=True)
-        argv = [sys.executable, "-m", "howdah", "doctor", "far", "--json"]
-        looked = cp.lab.run("near", argv, env=cp.env, capture_output=True, timeout=30, check=True)
+        cp.lab.run("far", [*write, f"{setting}={least} {default} {most_bytes}"], check=True)
+        yield
     finally:
-        cp.lab.run("far", [*write, f"{setting}={before.strip()}"], check=True)
+        cp.lab.run("far", [*write, f"{setting}={before}"], check=True)
+
+
+def test_a_look_at_the_far_host_tells_what_was_changed_while_one_waited(cp: Copier, waiting: int) -> None:
+    argv = [sys.executable, "-m", "howdah", "doctor", "far", "--json"]
+    with receive_buffers(cp, 7654321):
+        looked = cp.lab.run("near", argv, env=cp.env, capture_output=True, timeout=30, check=True)
     assert msgspec.json.decode(looked.stdout)["hosts"][1]["limits"]["tcp_rmem_max_bytes"] == 7654321
     wait_until(lambda: waiting not in cp.far_ends(), STOP_S + SLACK_S)
+
+
+def test_a_far_end_that_waits_goes_when_what_it_said_is_no_longer_true(cp: Copier, waiting: int) -> None:
+    time.sleep(LOOK_EVERY_S + SLACK_S)
+    assert waiting in cp.far_ends()
+    with receive_buffers(cp, 7654321):
+        wait_until(lambda: not cp.holders(), LOOK_EVERY_S + SLACK_S)
+        record = cp.good("--memory", "1MiB", "far:")
+    assert record.environment.far is not None
+    assert record.environment.far.tcp_rmem_max_bytes == 7654321

@@ -35,6 +35,8 @@ use crate::tree::target::{Targets, expand_home};
 /// A near end has this long from its start to its job. One that is kept for the next copy is ended
 /// earlier by its keeper.
 const JOB_WITHIN: Duration = FAR_PATIENCE;
+/// A far end that is kept for the next copy looks so often whether its greeting is still true.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Serves one transfer to a [`crate::Session`] that reaches all that this user does; see [`FarEnd`].
 ///
@@ -105,7 +107,10 @@ impl FarEnd {
             let found = expand(&patterns, reach, home).map_err(|error| error.to_string());
             control.say(Message::Expanded(found));
         };
-        let job = wait_for_job(inbox, self.bound, try_port, expand)?;
+        // As they are seen from here: a process that is confined may see none, now and later.
+        let limits = HostLimits::gather().ok();
+        let outdated = || HostLimits::gather().ok() != limits;
+        let job = wait_for_job(inbox, self.bound, try_port, expand, outdated)?;
         let Some((hello, job, listener)) = job else {
             return Ok(());
         };
@@ -260,19 +265,27 @@ fn try_port(
         .map_err(|error| TransferError::Here(format!("cannot start a thread: {error}")))
 }
 
-/// The greeting, the job, and the port opened in between; `None` when the near end leaves without a job.
+/// The greeting, the job, and the port opened in between; `None` when the near end leaves without a job, or when what
+/// this end has said of its host is `outdated` before there is one.
 fn wait_for_job(
     inbox: &Receiver<Event>,
     bound: Bound,
     try_port: impl Fn(Asked) -> Result<(), TransferError>,
     expand: impl Fn(Vec<Vec<u8>>),
+    outdated: impl Fn() -> bool,
 ) -> Result<Option<(Hello, Job, TcpListener)>, TransferError> {
     let (mut greeting, mut listener, mut bound) = (None, None, Some(bound));
     let deadline = Instant::now() + JOB_WITHIN;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let event = match inbox.recv_timeout(left) {
+        let next = match greeting {
+            None => left.min(LOOK_EVERY),
+            Some(_) => left,
+        };
+        let event = match inbox.recv_timeout(next) {
             Ok(event) if !left.is_zero() => event,
+            Err(RecvTimeoutError::Timeout) if next < left && outdated() => break,
+            Err(RecvTimeoutError::Timeout) if next < left => continue,
             Err(RecvTimeoutError::Disconnected) => break,
             Ok(_) | Err(RecvTimeoutError::Timeout) => {
                 return Err(TransferError::Here(format!(
