@@ -35,6 +35,9 @@ __all__ = [
     "cc_cgroup",
     "cc_check_kernel",
     "cc_check_place",
+    "cc_check_saved",
+    "cc_check_settings",
+    "cc_check_target",
     "cc_connections",
     "cc_counts",
     "cc_default_target",
@@ -183,6 +186,15 @@ def cc_rules() -> bytes:
 
 def cc_check_place(place: bytes) -> None:
     """Raises HowdahError when a Place (cc/places.py) is none, whatever there is in the kernel."""
+
+def cc_check_saved(saved: bytes) -> None:
+    """Raises HowdahError when a Saved (cc/resume.py) cannot be, whatever there is in the kernel."""
+
+def cc_check_settings(name: str, settings: list[tuple[str, str]]) -> None:
+    """Raises HowdahError for a parameter that the program does not have, or a value that one cannot have."""
+
+def cc_check_target(rate_bps: int | None, window_packets: int | None, flow: str | None) -> None:
+    """Raises HowdahError for a target that nothing can hold, and for a text that names no connection."""
 
 def cc_cgroup(path: str) -> int | None:
     """The kernel's number of the cgroup that has this path now; null: there is none."""

@@ -136,7 +136,8 @@ impl fmt::Display for Destination {
 }
 
 impl Saved {
-    fn check(&self) -> Result<(), Error> {
+    /// Whether it can have been saved, whatever there is in the kernel.
+    pub fn check(&self) -> Result<(), Error> {
         let Self {
             capacity_bytes,
             rtt_s,

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use howdah_cc::{Cgroup, Error, Place, Program, Store, Target, Trial};
+use howdah_cc::{Cgroup, Error, FlowName, Place, Program, Store, Target, Trial};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,14 @@ pub fn cc_load(py: Python<'_>, name: &str, settings: Vec<(String, String)>) -> P
 }
 
 #[pyfunction]
+pub fn cc_check_settings(name: &str, settings: Vec<(String, String)>) -> PyResult<()> {
+    Program::find(name)
+        .and_then(|program| program.values(&settings))
+        .map(drop)
+        .map_err(raise)
+}
+
+#[pyfunction]
 pub fn cc_unload(py: Python<'_>, name: &str) -> PyResult<Vec<u8>> {
     answer(py, || Store::default().unload(Program::find(name)?))
 }
@@ -47,6 +55,18 @@ pub fn cc_set(
     answer(py, || {
         Store::default().set_target(Target::new(rate_bps, window_packets)?, flow)
     })
+}
+
+#[pyfunction]
+#[pyo3(signature = (rate_bps, window_packets, flow))]
+pub fn cc_check_target(
+    rate_bps: Option<u64>,
+    window_packets: Option<i64>,
+    flow: Option<&str>,
+) -> PyResult<()> {
+    Target::new(rate_bps, window_packets).map_err(raise)?;
+    flow.map_or(Ok(()), |flow| flow.parse().map(|_: FlowName| ()))
+        .map_err(raise)
 }
 
 #[pyfunction]

@@ -25,6 +25,12 @@ impl DestinationText {
 }
 
 #[pyfunction]
+pub fn cc_check_saved(saved: &[u8]) -> PyResult<()> {
+    let saved: Saved = serde_json::from_slice(saved).map_err(raise)?;
+    saved.check().map_err(raise)
+}
+
+#[pyfunction]
 pub fn cc_remember(py: Python<'_>, destination: &[u8], saved: &[u8]) -> PyResult<Vec<u8>> {
     let destination = DestinationText::read(destination)?;
     let saved: Saved = serde_json::from_slice(saved).map_err(raise)?;

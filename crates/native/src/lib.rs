@@ -48,13 +48,14 @@ mod _native {
     use super::Refused;
     #[pymodule_export]
     use super::cc::{
-        CcTrial, cc_attach, cc_cgroup, cc_check_kernel, cc_check_place, cc_connections, cc_counts,
-        cc_default_target, cc_detach, cc_list, cc_load, cc_rules, cc_set, cc_shares, cc_unload,
+        CcTrial, cc_attach, cc_cgroup, cc_check_kernel, cc_check_place, cc_check_settings,
+        cc_check_target, cc_connections, cc_counts, cc_default_target, cc_detach, cc_list, cc_load,
+        cc_rules, cc_set, cc_shares, cc_unload,
     };
     #[pymodule_export]
     use super::cc_model::cc_model;
     #[pymodule_export]
-    use super::cc_resume::{cc_forget, cc_memories, cc_remember};
+    use super::cc_resume::{cc_check_saved, cc_forget, cc_memories, cc_remember};
     #[pymodule_export]
     use super::cc_shares::CcShares;
     #[pymodule_export]

@@ -1,11 +1,8 @@
 """The connections that a rule of this host's kernel is for."""
 
-from ipaddress import ip_address
-
 import msgspec
 
 from howdah import _native
-from howdah.ports import PORT_MAX
 
 ALL_PORTS = "1-65535"
 
@@ -25,21 +22,6 @@ class Place(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Raises HowdahError when it cannot be a place on any host."""
         _native.cc_check_place(msgspec.json.encode(self))
-
-
-def is_flow(text: str) -> bool:
-    """Whether it names connections, as ``REMOTE:PORT`` or ``LOCAL:PORT-REMOTE:PORT``."""
-    return all(map(_is_end, text.split("-", 1)))
-
-
-def _is_end(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    try:
-        address = ip_address(host.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        return False
-    bracketed = host.startswith("[") and host.endswith("]")
-    return bracketed == (address.version == 6) and port.isascii() and port.isdigit() and int(port) <= PORT_MAX
 
 
 def cgroup_id(path: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah import HowdahError, _native
+from howdah import _native
 from howdah.cc import resume, shares
 from howdah.cc.places import Place
 from howdah.cc.resume import Memory, ResumeStatus
@@ -235,21 +235,6 @@ def controls() -> list[CongestionControl]:
 def listed() -> list[Program]:
     """The programs that howdah brings."""
     return msgspec.json.decode(_native.cc_list(), type=list[Program])
-
-
-def check_settings(name: str, settings: Sequence[tuple[str, str]]) -> None:
-    """Raises HowdahError for a parameter that the program does not have, or a value that one cannot have."""
-
-    def refused(given: Sequence[tuple[str, str]]) -> str:
-        # They are read in their order, before the kernel is looked at. None has the last name: none is set.
-        try:
-            _native.cc_load(name, [*given, ("=", "")])
-        except HowdahError as error:
-            return str(error)
-        return ""
-
-    if (why := refused(settings)) != refused(()):
-        raise HowdahError(why)
 
 
 def load(name: str, settings: Sequence[tuple[str, str]] = ()) -> Loading:

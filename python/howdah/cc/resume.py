@@ -59,6 +59,10 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     then: str = "cubic"
     """The congestion control that goes on after the jump, as sockets choose it."""
 
+    def check(self) -> None:
+        """Raises HowdahError when it cannot have been saved on any host."""
+        _native.cc_check_saved(msgspec.json.encode(self))
+
 
 class Memory(msgspec.Struct, frozen=True):
     """A memory in the kernel, and what came of it since it was set."""

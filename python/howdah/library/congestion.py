@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from howdah import HowdahError
+from howdah import _native
 from howdah.archive import Archive
-from howdah.arguments import BadArgument, Refusing, literal
+from howdah.arguments import BadArgument, Refusing
 from howdah.cc import programs, resume
 from howdah.cc.choose import choose
-from howdah.cc.places import ALL_PORTS, Place, is_flow
+from howdah.cc.places import ALL_PORTS, Place
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.cc.resume import Destination, Memory, Saved
 from howdah.values.record import HostLimits
@@ -34,7 +34,7 @@ def load(name: str, parameters: Mapping[str, str] | None = None) -> Loading:
     """
     settings = list((parameters or {}).items())
     with Refusing():
-        programs.check_settings(name, settings)
+        _native.cc_check_settings(name, settings)
     return programs.load(name, settings)
 
 
@@ -71,12 +71,9 @@ def set_target(
         )
     if [rate_bps is not None, window_packets is not None, none].count(True) != 1:
         raise BadArgument("give what to hold: one of {rate_bps}, {window_packets} and {none}")
-    try:
-        return programs.set_target(rate_bps, window_packets, flow)
-    except HowdahError as error:
-        if flow is None or is_flow(flow):
-            raise
-        raise BadArgument(literal(str(error))) from None
+    with Refusing():
+        _native.cc_check_target(rate_bps, window_packets, flow)
+    return programs.set_target(rate_bps, window_packets, flow)
 
 
 def remember(
@@ -116,6 +113,8 @@ def remember(
         valid_s=valid_s,
         then=choose(then, HostLimits.here().congestion_controls_available).control,
     )
+    with Refusing():
+        saved.check()
     return resume.remember(destination, saved)
 
 
