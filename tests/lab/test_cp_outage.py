@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +26,8 @@ OUTAGE_S = 60.0
 RETURN_S = 3.0
 """The copy goes on this long after the link's return (the issue's words)."""
 CUT_AT_S = 5.0
+UNHEARD_S = 16.5
+"""A far end to which nobody has spoken for 12 s gives its parts to a copy that asks."""
 BYTES = 500_000_000
 MOVES_BYTES = 500_000
 """Between two looks: more than greetings and acknowledgements, less than a copy that moves."""
@@ -43,16 +46,23 @@ while True:
 """Prints how many bytes the link has brought to a host."""
 
 
-@pytest.fixture
-def outage(privilege: None, tmp_path: Path) -> Iterator[Copier]:
-    """1 Gb/s, 20 ms, and nothing for a minute. What is copied is there before: the link's time runs."""
-    (tmp_path / "source").write_bytes(os.urandom(BYTES))
-    cut_ns, back_ns = (int(at_s * 1e9) for at_s in (CUT_AT_S, CUT_AT_S + OUTAGE_S))
+@contextmanager
+def out_for(seconds: float, folder: Path) -> Iterator[Copier]:
+    """1 Gb/s, 20 ms, and nothing for so long."""
+    cut_ns, back_ns = (int(at_s * 1e9) for at_s in (CUT_AT_S, CUT_AT_S + seconds))
     changes = (lab.Change(at_ns=cut_ns, outage=True), lab.Change(at_ns=back_ns, outage=False))
     link = lab.symmetric(1_000_000_000, 20_000_000)
     ways = {name: msgspec.structs.replace(way, changes=changes) for name, way in link.directions().items()}
     with lab.started(msgspec.structs.replace(link, **ways), sshd=True) as running:
-        yield Copier(running, tmp_path)
+        yield Copier(running, folder)
+
+
+@pytest.fixture
+def outage(privilege: None, tmp_path: Path) -> Iterator[Copier]:
+    """A lab with an outage of a minute. What is copied is there before: the link's time runs."""
+    (tmp_path / "source").write_bytes(os.urandom(BYTES))
+    with out_for(OUTAGE_S, tmp_path) as cp:
+        yield cp
 
 
 def begun(cp: Copier, *arguments: str | Path) -> Process:
@@ -101,6 +111,36 @@ def test_a_link_that_is_out_for_a_minute_is_ridden_through(outage: Copier, tmp_p
         still_s = stood_still_s(looks[way])
         print(f"{way}: went on {still_s - OUTAGE_S:.2f} s after the link's return")
         assert OUTAGE_S - 1 < still_s < OUTAGE_S + RETURN_S, way
+
+
+def kill_near_end(cp: Copier) -> None:
+    """Kills howdah and ssh at the near host."""
+    running = {pid: args.split()[0].rpartition("/")[2] for pid, args in cp.processes().items()}
+    near = [str(pid) for pid, name in running.items() if name in ("ssh", "ssh:")]
+    cp.lab.run("near", ["kill", "-KILL", *near], check=True)
+
+
+@pytest.mark.usefixtures("privilege")
+def test_the_next_copy_goes_on_after_a_near_end_went_while_the_path_was_out(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "there/source"
+    source.write_bytes(os.urandom(LARGE_BYTES))
+    target.parent.mkdir()
+    with out_for(UNHEARD_S, tmp_path) as cp:
+        back_s = time.monotonic() + CUT_AT_S + UNHEARD_S
+        with alive(begun(cp, source, f"far:{target}", "--limit", "80Mbit")) as process:
+            time.sleep(back_s - UNHEARD_S + 0.5 - time.monotonic())
+            assert process.poll() is None
+            process.kill()
+            kill_near_end(cp)
+        time.sleep(back_s + 0.5 - time.monotonic())
+        (orphan,) = cp.far_ends()
+        record = cp.good(source, f"far:{target}")
+        assert orphan not in cp.far_ends()
+    assert record.outcome is not None
+    assert record.outcome.bytes_resumed > LARGE_BYTES // 10
+    assert record.outcome.warnings == []
+    assert target.read_bytes() == source.read_bytes()
+    assert [each.name for each in target.parent.iterdir()] == ["source"]
 
 
 def arrived(cp: Copier, host: str) -> int:

@@ -315,6 +315,10 @@ impl Run<'_> {
         let now = Instant::now();
         if now >= self.look_at {
             self.context.look_at_path(now)?;
+            if !self.context.path.in_touch() && self.receiving.is_asked_for() {
+                let words = "another copy goes on with what this one has left";
+                return Err(TransferError::Silent(words.to_owned()));
+            }
             self.look_at = now + LOOK_EVERY;
         }
         if now >= self.tell_at && !self.in_place {

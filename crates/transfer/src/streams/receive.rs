@@ -337,6 +337,11 @@ impl Receiving {
         *lock(&self.resumed)
     }
 
+    /// Whether another copy asks for what is incomplete here.
+    pub fn is_asked_for(&self) -> bool {
+        self.open.are_asked_for()
+    }
+
     /// Drops what is incomplete, but for the parts that the next copy can go on with.
     pub fn discard(&self) {
         self.open.clear();

@@ -16,6 +16,7 @@ use crate::streams::receive::{Receiver, hash, not_kept};
 use crate::tree::assembly::Assembly;
 use crate::tree::commit::Complete;
 use crate::tree::draft::Draft;
+use crate::tree::handover::is_asked_for;
 use crate::tree::place::Placement;
 
 /// Files of which some pieces have come, by their number.
@@ -44,6 +45,16 @@ impl OpenFiles {
     pub(super) fn any(&self) -> Option<Vec<u8>> {
         let files = lock(&self.files);
         files.values().next().map(|file| file.display.clone())
+    }
+
+    /// Whether another copy asks for one of them.
+    pub(super) fn are_asked_for(&self) -> bool {
+        let files: Vec<_> = lock(&self.files).values().cloned().collect();
+        files.iter().any(|file| {
+            let parts = lock(&file.parts);
+            let draft = parts.draft.as_ref();
+            draft.is_some_and(|draft| is_asked_for(draft.descriptor()))
+        })
     }
 
     /// Drops what is incomplete.

@@ -25,6 +25,7 @@ pub mod filter_file;
 pub mod first_names;
 pub mod flags;
 pub mod folders;
+pub mod handover;
 pub mod holes;
 pub mod inlet;
 pub mod journal;

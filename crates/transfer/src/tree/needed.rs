@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
+use crate::tree::handover::Handover;
 use crate::tree::journal::Journal;
 use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, parent_and_name, same_time};
@@ -73,7 +74,13 @@ impl Placement {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
-            return Ok(Need::AllBut(found(folder, &relative, file, only_look)));
+            return Ok(Need::AllBut(found(
+                &self.handover,
+                folder,
+                &relative,
+                file,
+                only_look,
+            )));
         };
         let need = match (skipped, &looked) {
             (Skipped::IfEqual, _) => return Ok(Need::Comparison),
@@ -133,7 +140,13 @@ impl Placement {
                     not_kept(why);
                     return Ok(Need::LeftOut);
                 }
-                Ok(Need::AllBut(found(folder, &relative, file, only_look)))
+                Ok(Need::AllBut(found(
+                    &self.handover,
+                    folder,
+                    &relative,
+                    file,
+                    only_look,
+                )))
             }
         }
     }
@@ -251,7 +264,13 @@ fn is_file_of(there: &Stat, size: u64) -> bool {
 
 /// What an earlier copy may have left of a file that is needed. What it has left of another state of the
 /// file, or nothing that is worth a comparison, is removed.
-fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool) -> Vec<Span> {
+fn found(
+    handover: &Handover,
+    folder: &OwnedFd,
+    relative: &[u8],
+    file: &OfferedFile,
+    only_look: bool,
+) -> Vec<Span> {
     let (parent, name) = match parent_and_name(relative) {
         (b"", name) => (b".".as_slice(), name),
         other => other,
@@ -261,7 +280,11 @@ fn found(folder: &OwnedFd, relative: &[u8], file: &OfferedFile, only_look: bool)
         return Vec::new();
     };
     let part = part_name(name);
-    let locked = match part::existing(&parent, &part) {
+    let there = match only_look {
+        true => part::existing(&parent, &part),
+        false => handover.existing(&parent, &part),
+    };
+    let locked = match there {
         Ok(Some(locked)) => locked,
         Ok(None) => return Vec::new(),
         Err(_) => {

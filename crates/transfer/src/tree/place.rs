@@ -20,6 +20,7 @@ use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::entered::{OpenFolders, enter};
 use crate::tree::folders::{Folder, FolderMode, Folders};
+use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::new_modes::is_unfinished;
@@ -58,6 +59,7 @@ pub struct Placement {
     pub(super) unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
+    pub(super) handover: Handover,
     pub(super) skip: Skip,
     /// Whether what is placed has to outlive a power cut.
     pub(super) durable: bool,
@@ -82,6 +84,7 @@ impl Placement {
             judged: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
+            handover: Handover::default(),
             skip: Skip::default(),
             durable: true,
         }
