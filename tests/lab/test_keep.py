@@ -106,6 +106,8 @@ def test_rsync_finds_nothing_to_do(cp: Copier, source: Path, tmp_path: Path, dir
     assert (record.outcome.left_out, record.outcome.warnings) == ([], [])
     assert left_to_do(source, target) == ""
     assert (target / "holed").stat().st_blocks == 0
+    assert record.outcome.hole_bytes == 20 << 20, "its zeros do not travel"
+    assert record.outcome.bytes < 4_000_000
     assert flags(target / "plain") == NODUMP | NOATIME
     # What is there and skipped gets its owner and mode again.
     os.chown(target / "setuid", 0, 0)

@@ -130,6 +130,23 @@ def test_parts_that_the_copy_left_itself_are_not_an_interrupted_copys() -> None:
     assert (whole.bytes, whole.bytes_resumed) == (5000, 0)
 
 
+def test_holes_of_a_lost_session_stay_apart_from_what_it_sent() -> None:
+    earlier = Earlier()
+    none = {"files_skipped": 0, "bytes_skipped": 0}
+    first = msgspec.structs.replace(NOW, **none, files_done=0, files_total=2, hole_bytes=90_000)
+    earlier.add(first, 0.0)
+    # A file of 70,500 bytes was whole, of which 500 were sent; of the other one 500 are there.
+    there = {"files_skipped": 1, "bytes_skipped": 70_500, "bytes_resumed": 500}
+    now = msgspec.structs.replace(NOW, **there, bytes_done=0, bytes_total=25_000, hole_bytes=0)
+    shown = earlier.and_now(now, 9.0)
+    assert (shown.bytes_done, shown.hole_bytes, shown.bytes_resumed) == (1000, 70_000, 0)
+    assert shown.bytes_total == 26_000
+    last = msgspec.structs.replace(OUTCOME, **there, bytes=4000, hole_bytes=21_000)
+    whole = earlier.and_last(last, 7.0)
+    assert (whole.bytes, whole.hole_bytes) == (5000, 91_000)
+    assert (whole.bytes_skipped, whole.bytes_resumed) == (0, 0)
+
+
 def test_what_was_there_before_the_copy_stays_told() -> None:
     earlier = Earlier()
     first = msgspec.structs.replace(NOW, bytes_resumed=500)

@@ -15,11 +15,13 @@ from rich.console import Console
 from samples import howdah
 
 from howdah import __version__
+from howdah._native import format_bytes
 from howdah.cli import app
 from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
 from howdah.remote.ssh import explain
 from howdah.values.plan import Plan
+from howdah.words.copy_progress import amount
 from howdah.words.copy_terminal import view
 
 
@@ -218,6 +220,18 @@ def test_rates_and_time_left_of_a_steady_transfer() -> None:
     assert meter.now_bps() == pytest.approx(8e9)
     assert meter.mean_bps() == pytest.approx(8e9)
     assert meter.left_s(now) == pytest.approx((10**12 - now.bytes_done) / 1e9)
+
+
+def test_holes_are_done_when_they_are_made_and_are_no_rate() -> None:
+    meter = Meter()
+    for now in _steady(8e9, 11):
+        # A tenth of all is holes so far, and they come as fast again as what is sent.
+        some = msgspec.structs.replace(now, hole_bytes=now.bytes_done, bytes_total=10**12 - now.bytes_done)
+        meter.add(some)
+    assert meter.now_bps() == pytest.approx(8e9)
+    left_bytes = 10**12 - 2 * some.bytes_done
+    assert meter.left_s(some) == pytest.approx(left_bytes / 2e9)
+    assert amount(some) == f"{format_bytes(2 * some.bytes_done)} of 1.00 TB"
 
 
 def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:

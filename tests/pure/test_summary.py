@@ -79,6 +79,16 @@ def test_what_was_there_from_an_interrupted_copy_is_said() -> None:
     assert finished(bytes_resumed=1).outcome.moving_bps is None, "no rate of the path to learn from"
 
 
+def test_holes_are_said_and_leave_no_rate_of_the_path() -> None:
+    some = finished(hole_bytes=1_099_000_000_000)
+    assert summary(some, None).splitlines()[2] == "holes: 1.10 TB of zeros were not sent"
+    assert some.outcome.moving_bps is None, "most of the time went into digests of zeros"
+    few = finished(hole_bytes=1)
+    assert few.outcome.moving_bps == finished().outcome.moving_bps
+    assert "holes" not in summary(finished(), None)
+    assert summary(finished(bytes=0, hole_bytes=7), None).startswith("Nothing to send, in ")
+
+
 @pytest.mark.parametrize(("direction", "where"), [("push", "dtn2:t/run42"), ("pull", "t/run42")])
 def test_a_summary_says_where_it_went(direction: str, where: str) -> None:
     made = finished(direction=direction, target="t/run42")

@@ -56,6 +56,7 @@ pub fn any_message(input: &mut Input<'_>) -> Message {
         }),
         7 => Message::Progress(Progress {
             bytes: number(input),
+            hole_bytes: number(input),
             files: number(input),
             resumed: number(input),
             streams: input.u16(),

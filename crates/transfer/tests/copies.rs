@@ -8,6 +8,7 @@ mod closed;
 mod delete;
 mod ends;
 mod filters;
+mod holes;
 mod hostile;
 mod keep;
 mod kinds;

@@ -572,8 +572,7 @@ fn an_end_that_confirms_something_else_is_not_believed() {
                 bytes: 200_000,
                 files,
                 folders: 1,
-                links: 0,
-                special_files: 0,
+                ..Totals::default()
             },
             digests,
             ..Finished::default()

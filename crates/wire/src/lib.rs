@@ -50,4 +50,4 @@ pub use walk::{Links, Walk};
 pub use xattrs::{AccountNames, Xattr, Xattrs, XattrsSum};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 11;
+pub const PROTOCOL_VERSION: u32 = 12;

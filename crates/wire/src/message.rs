@@ -399,6 +399,8 @@ pub struct Scanned {
 pub struct Progress {
     /// Payload that has arrived, in bytes; verified piece by piece.
     pub bytes: u64,
+    /// Holes that were made, in bytes.
+    pub hole_bytes: u64,
     /// Files in place.
     pub files: u64,
     /// What the receiver had from a copy that was cut, compared and the same, in bytes.

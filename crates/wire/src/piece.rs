@@ -113,6 +113,15 @@ impl FilePiece {
         }
     }
 
+    /// What it counts if it is a hole, of which no payload travels.
+    pub fn hole_totals(&self) -> Totals {
+        Totals {
+            hole_bytes: self.len,
+            files: u64::from(self.offset == 0),
+            ..Totals::default()
+        }
+    }
+
     fn is_sound(&self) -> bool {
         let Some(end) = self.offset.checked_add(self.len) else {
             return false;
@@ -256,6 +265,9 @@ pub enum Piece {
         /// What the file gets.
         attributes: Attributes,
     },
+    /// A hole in a regular file, or a file that is all hole: zeros, of which none travels. What follows payload follows
+    /// it: a [`crate::Verdict`] and a [`Checksum`], which is of the zeros.
+    Hole(FilePiece),
 }
 
 impl Piece {
@@ -279,7 +291,7 @@ impl Piece {
     /// What its paths take together, in bytes.
     pub fn name_bytes(&self) -> usize {
         let (path, other) = match self {
-            Self::File(piece) | Self::There(piece) => (&piece.path, 0),
+            Self::File(piece) | Self::There(piece) | Self::Hole(piece) => (&piece.path, 0),
             Self::Link { path, target, .. } => (path, target.as_bytes().len()),
             Self::HardLink { path, first, .. } => (path, first.as_bytes().len()),
             Self::Folder { path, .. }
@@ -327,6 +339,7 @@ impl Piece {
         let sound = match &piece {
             Self::File(file) => file.is_sound(),
             Self::There(file) => file.is_sound() && !file.is_whole(),
+            Self::Hole(file) => file.is_sound() && file.len > 0,
             Self::Piped(piped) => piped.is_sound(),
             Self::Memory { len } => (1..=MAX_PIECE_BYTES).contains(len),
             Self::Folder { attributes, .. }
@@ -416,6 +429,40 @@ mod tests {
             (u64::MAX, 0, u64::MAX),
         ] {
             let refused = decode(&encoded(&file(size, offset, len)));
+            assert_eq!(refused, Err(PieceError::Malformed), "{size} {offset} {len}");
+        }
+    }
+
+    #[test]
+    fn a_hole_is_a_part_of_a_file_or_all_of_it_and_counts_as_no_payload() {
+        let hole = |size, offset, len| match file(size, offset, len) {
+            Piece::File(file) => Piece::Hole(file),
+            other => other,
+        };
+        for (size, offset, len) in [
+            (10, 0, 10),
+            (5 * MIB, 4 * MIB, MIB),
+            (1 << 50, 1 << 40, MAX_PIECE_BYTES),
+        ] {
+            let piece = hole(size, offset, len);
+            assert_eq!(decode(&encoded(&piece)), Ok(piece.clone()));
+            let mut tally = StreamTally::default();
+            tally.accept(&piece).unwrap();
+            let totals = Totals {
+                hole_bytes: len,
+                files: u64::from(offset == 0),
+                ..Totals::default()
+            };
+            assert_eq!(tally.totals(), totals);
+        }
+        for (size, offset, len) in [
+            (0, 0, 0),
+            (10, 0, 11),
+            (5 * MIB, 0, 3 * MIB),
+            (4 * MIB, 4 * MIB, MIB),
+            (1 << 50, 0, 2 * MAX_PIECE_BYTES),
+        ] {
+            let refused = decode(&encoded(&hole(size, offset, len)));
             assert_eq!(refused, Err(PieceError::Malformed), "{size} {offset} {len}");
         }
     }

@@ -11,6 +11,8 @@ use crate::piece::{Piece, PieceError};
 pub struct Totals {
     /// Payload in bytes.
     pub bytes: u64,
+    /// Holes in bytes: they are told, and no zeros travel.
+    pub hole_bytes: u64,
     /// Regular files, each counted where its first byte travels.
     pub files: u64,
     /// Folders.
@@ -34,6 +36,7 @@ impl Totals {
     /// Adds what another stream carried; sums that overflow stay at the top.
     pub fn add(&mut self, other: &Self) {
         self.bytes = self.bytes.saturating_add(other.bytes);
+        self.hole_bytes = self.hole_bytes.saturating_add(other.hole_bytes);
         self.files = self.files.saturating_add(other.files);
         self.folders = self.folders.saturating_add(other.folders);
         self.links = self.links.saturating_add(other.links);
@@ -43,6 +46,7 @@ impl Totals {
     /// Takes away what another one counts of the same.
     pub fn take_away(&mut self, other: &Self) {
         self.bytes = self.bytes.saturating_sub(other.bytes);
+        self.hole_bytes = self.hole_bytes.saturating_sub(other.hole_bytes);
         self.files = self.files.saturating_sub(other.files);
         self.folders = self.folders.saturating_sub(other.folders);
         self.links = self.links.saturating_sub(other.links);
@@ -53,6 +57,7 @@ impl Totals {
     pub fn count(&mut self, piece: &Piece) {
         let one = match piece {
             Piece::File(file) => file.totals(),
+            Piece::Hole(file) => file.hole_totals(),
             Piece::Piped(piped) => piped.totals(),
             Piece::Memory { len } => Self {
                 bytes: *len,
@@ -129,9 +134,7 @@ mod tests {
         let totals = Totals {
             bytes: 10,
             files: 1,
-            folders: 0,
-            links: 0,
-            special_files: 0,
+            ..Totals::default()
         };
         let file = Piece::File(FilePiece {
             file: 7,

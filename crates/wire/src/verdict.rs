@@ -12,7 +12,7 @@ use crate::piece::{FilePiece, PieceError};
 use crate::tally::Totals;
 
 /// What follows the payload of a [`FilePiece`], before its checksum; no checksum follows a verdict
-/// that gives the file up. It follows the header of a [`crate::Piece::There`] at once.
+/// that gives the file up. It follows the header of a [`crate::Piece::There`] or a [`crate::Piece::Hole`] at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// If the file is given up: how much of it has begun to travel or to be compared, on any stream, in
@@ -79,6 +79,16 @@ impl Arrivals {
         Ok(())
     }
 
+    /// Adds a piece that is a hole.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_hole(&mut self, piece: &FilePiece, verdict: Verdict) -> Result<(), PieceError> {
+        self.judge(piece, verdict, self.differed)?;
+        self.come.add(&piece.hole_totals());
+        Ok(())
+    }
+
     /// Adds a piece that was compared with what is here, and whether that is the same.
     ///
     /// # Errors
@@ -123,7 +133,8 @@ impl Arrivals {
     /// What has come or was compared, in bytes.
     fn count(&self) -> u64 {
         let Self { come, found, .. } = self;
-        let count = come.bytes.saturating_add(found.bytes);
+        let come = come.bytes.saturating_add(come.hole_bytes);
+        let count = come.saturating_add(found.bytes);
         count.saturating_add(self.differed)
     }
 
@@ -230,6 +241,25 @@ mod tests {
         assert!(arrivals.ended() && !arrivals.given_up());
         assert_eq!((arrivals.come().bytes, arrivals.come().files), (4, 1));
         assert_eq!((arrivals.found().bytes, arrivals.found().files), (6, 0));
+    }
+
+    #[test]
+    fn holes_come_as_payload_does_and_are_counted_apart() {
+        let (first, second) = (piece(10, 0, 4), piece(10, 4, 6));
+        let mut arrivals = Arrivals::new(10);
+        arrivals.add_hole(&first, Verdict::default()).unwrap();
+        let more = arrivals.add_hole(&piece(10, 0, 7), Verdict::default());
+        assert_eq!(more, Err(PieceError::Tally));
+        assert!(!arrivals.ended());
+        arrivals.add(&second, Verdict::default()).unwrap();
+        assert!(arrivals.ended() && !arrivals.given_up());
+        let come = arrivals.come();
+        assert_eq!((come.bytes, come.hole_bytes, come.files), (6, 4, 1));
+        let mut arrivals = Arrivals::new(10);
+        arrivals.add_hole(&first, given_up(10)).unwrap();
+        assert!(!arrivals.ended());
+        arrivals.add_hole(&second, Verdict::default()).unwrap();
+        assert!(arrivals.ended() && arrivals.given_up());
     }
 
     #[test]

@@ -230,6 +230,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     bytes_skipped: int
     bytes_resumed: int = 0
     """What was there from an interrupted copy and is the same; ``bytes_total`` is without it."""
+    hole_bytes: int = 0
+    """Holes that the receiver has made, whose zeros are not sent; ``bytes_total`` is without them."""
     removed: int = 0
     """Files, folders and links that were removed at the receiver."""
     streams: int

@@ -72,7 +72,7 @@ class _Known(NamedTuple):
 
 
 class _Own(NamedTuple):
-    """What the lost sessions of a copy have moved, and a later one found."""
+    """What the lost sessions of a copy have moved, and a later one found; holes too."""
 
     files: int
     bytes: int
@@ -89,7 +89,7 @@ class Earlier:
         self.restarts = 0
         self._there = _There()
         self._bytes = self._files = self._replaced = self._outages = self._retransmissions = 0
-        self._removed = 0
+        self._removed = self._holes = 0
         self._known = _Known()
         self._most = _Own(0, 0)
         self._outage_s = 0.0
@@ -102,13 +102,13 @@ class Earlier:
         self._there = max(there, self._there, key=lambda each: each.bytes)
         self.restarts += 1
         self._bytes += last.bytes_done
+        self._holes += last.hole_bytes
         self._files += last.files_done
         self._removed += last.removed
         unseen = 1.0 + _UNSEEN_S / max(last.elapsed_s, _UNSEEN_S)
         files, moved = self._most
-        self._most = _Own(
-            files + math.ceil(last.files_done * unseen), moved + math.ceil(last.bytes_done * unseen)
-        )
+        through = last.bytes_done + last.hole_bytes
+        self._most = _Own(files + math.ceil(last.files_done * unseen), moved + math.ceil(through * unseen))
         self._replaced += last.connections_replaced
         self._retransmissions += last.retransmissions
         self._outages += last.outages
@@ -120,11 +120,14 @@ class Earlier:
             return now
         there, own = self._found(_There.of(now))
         known = self._in_all(now, there)
+        sent, holes = self._parted(own)
+        total = None if known.bytes is None else max(0, known.bytes - holes)
         return msgspec.structs.replace(
             now,
             elapsed_s=elapsed_s,
-            bytes_done=_up_to(known.bytes, max(self._bytes, own.bytes) + now.bytes_done),
-            bytes_total=known.bytes,
+            bytes_done=_up_to(total, max(self._bytes, sent) + now.bytes_done),
+            bytes_total=total,
+            hole_bytes=holes + now.hole_bytes,
             files_done=_up_to(known.files, max(self._files, own.files) + now.files_done),
             files_total=known.files,
             **there._asdict(),
@@ -140,13 +143,15 @@ class Earlier:
         if not self.restarts:
             return last
         there, own = self._found(_There.of(last))
+        sent, holes = self._parted(own)
         moving_s = last.moving_s
         if moving_s is not None and last.setup_s is not None:
             moving_s += before_s
         samples = [msgspec.structs.replace(each, t_s=each.t_s + before_s) for each in last.samples]
         return msgspec.structs.replace(
             last,
-            bytes=own.bytes + last.bytes,
+            bytes=sent + last.bytes,
+            hole_bytes=holes + last.hole_bytes,
             files=own.files + last.files,
             **there._asdict(),
             removal=self._all_removed(last.removal),
@@ -159,6 +164,14 @@ class Earlier:
             samples=samples,
             changes=[msgspec.structs.replace(each, t_s=each.t_s + before_s) for each in last.changes],
         )
+
+    def _parted(self, own: _Own) -> tuple[int, int]:
+        """What of that was sent, and what are holes, in bytes: no more than the sessions have told of.
+
+        Holes of a file that was not whole are told again, so that they are no session's but the last one's.
+        """
+        sent = min(own.bytes, max(self._bytes, own.bytes - self._holes))
+        return sent, own.bytes - sent
 
     def _all_removed(self, last: Removal | None) -> Removal | None:
         """What the last session removed, and those before it."""

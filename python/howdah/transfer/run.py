@@ -360,7 +360,9 @@ def _show(run: State, display: Display, now: Progress) -> None:
     since_s = time.monotonic() - (run.started_s or 0.0)
     run.moved = run.earlier.and_now(now, since_s)
     if run.quota is not None:
-        run.quota.moved(run.moved.bytes_done, _known_bytes(run.request, run.moved))
+        moved, holes = run.moved, run.moved.hole_bytes
+        # To a host, zeros are zeros, however they came.
+        run.quota.moved(moved.bytes_done + holes, _known_bytes(run.request, moved) + holes)
     run.valve.look(run.moved)
     if not run.valve.paused:
         display.progress(run.moved)
@@ -377,7 +379,8 @@ def _progress(run: State, ends: FarEnds) -> Progress:
     """The progress of this session, noted for what may come after it."""
     now = msgspec.json.decode(ends.session.progress(), type=Progress)
     # A pause is no time in which a byte was awaited.
-    if run.valve.paused or now.bytes_done > (run.last.bytes_done if run.last else 0):
+    before = run.last.bytes_done + run.last.hole_bytes if run.last else 0
+    if run.valve.paused or now.bytes_done + now.hole_bytes > before:
         run.moved_s = time.monotonic()
     run.last = now
     return now

@@ -4,6 +4,9 @@ from typing import Literal
 
 import msgspec
 
+_HOLES_SHARE = 0.1
+"""Holes up to this share of the bytes that were sent take no time to speak of."""
+
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One stream at one instant: the sender's TCP_INFO, every 100 ms."""
@@ -143,6 +146,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Whether options said what is skipped, and not size and time alone."""
     bytes_resumed: int = 0
     """The bytes that the receiver had from an interrupted copy: compared at both ends, and not sent again."""
+    hole_bytes: int = 0
+    """The bytes of holes in sources: their zeros are at the receiver, and were not sent."""
     removal: Removal | None = None
     """What came of ``--delete``; null without it."""
     elapsed_s: float
@@ -205,8 +210,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moving_bps(self) -> float | None:
-        """Payload over the time payload moved; null when nothing did, or some of it went into comparing."""
+        """Payload over the time payload moved; null when nothing did, or comparing or holes took time too."""
         if not self.bytes or not self.moving_s or self.bytes_resumed:
+            return None
+        if self.hole_bytes > self.bytes * _HOLES_SHARE:
             return None
         return self.bytes * 8 / self.moving_s
 

@@ -77,7 +77,8 @@ def _target(record: Record) -> str | None:
 def _moved(outcome: Outcome, target: str | None) -> list[str]:
     lines = []
     if outcome.goodput_bps is None:
-        lines.append(f"Nothing to move, in {format_duration(outcome.elapsed_s)}")
+        nothing = "Nothing to send" if outcome.hole_bytes else "Nothing to move"
+        lines.append(f"{nothing}, in {format_duration(outcome.elapsed_s)}")
     else:
         rate = f"{format_rate(outcome.goodput_bps)}"
         if outcome.moving_bps is not None and outcome.setup_s is not None:
@@ -97,6 +98,8 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
     if outcome.bytes_resumed:
         resumed = format_bytes(outcome.bytes_resumed)
         lines.append(f"resumed: {resumed} were there from an interrupted copy, compared and not sent again")
+    if outcome.hole_bytes:
+        lines.append(f"holes: {format_bytes(outcome.hole_bytes)} of zeros were not sent")
     if outcome.through_ssh is not None:
         lines.append(f"Through the ssh connection, because the data port was closed ({outcome.through_ssh})")
     if outcome.by_far_end is not None:

@@ -12,7 +12,7 @@ from howdah.remote.meter import Meter
 from howdah.text import count
 from howdah.values.plan import Plan
 from howdah.values.verification import Counts
-from howdah.words.copy_progress import Changes, amount, rates, rereading
+from howdah.words.copy_progress import Changes, amount, done_and_total, rates, rereading
 
 _BAR_WIDTH = 24
 _WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}
@@ -60,7 +60,8 @@ class Terminal:
 
 def view(now: Progress, meter: Meter, columns: int) -> Group:
     """The three lines: how far, how fast, which file."""
-    share = now.bytes_done / now.bytes_total if now.bytes_total else None
+    done, total = done_and_total(now)
+    share = done / total if total else None
     top = Table.grid(padding=(0, 1))
     for width in (4, _BAR_WIDTH, None, None):
         top.add_column(no_wrap=True, width=width)

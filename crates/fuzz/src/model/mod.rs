@@ -24,6 +24,9 @@ const ATTRIBUTES: Attributes = Attributes {
     xattrs: None,
 };
 
+/// The content of holes.
+const ZEROS: u64 = u64::MAX;
+
 /// What stands for the BLAKE3 value of a piece of `content`.
 fn checksum(content: Option<u64>, offset: u64, len: u64) -> [u8; 32] {
     let content = content.map_or([1; 9], |content| {

@@ -10,7 +10,7 @@ use howdah_wire::{
 };
 
 use super::pipe::Pipe;
-use super::{Fault, checksum};
+use super::{Fault, ZEROS, checksum};
 
 /// A file of which pieces have come.
 struct Open {
@@ -54,10 +54,12 @@ enum Step {
     Verdict {
         piece: FilePiece,
         content: Option<u64>,
+        hole: bool,
     },
     Checksum {
         piece: FilePiece,
         content: Option<u64>,
+        hole: bool,
     },
 }
 
@@ -103,6 +105,14 @@ impl Receiver {
                                 content: None,
                             };
                         }
+                        Piece::Hole(piece) => {
+                            self.open(&piece)?;
+                            line.step = Step::Verdict {
+                                piece,
+                                content: Some(ZEROS),
+                                hole: true,
+                            };
+                        }
                         Piece::Memory { .. } => return Err("payload of no file".into()),
                         other => self.note_taken(stream, &other)?,
                     }
@@ -126,32 +136,56 @@ impl Receiver {
                             Some(content.map_or(of, |before| before.filter(|_| before == of)));
                     }
                     let content = content.unwrap_or(Some(piece.file));
-                    line.step = Step::Verdict { piece, content };
+                    line.step = Step::Verdict {
+                        piece,
+                        content,
+                        hole: false,
+                    };
                 }
-                Step::Verdict { piece, content } => {
+                Step::Verdict {
+                    piece,
+                    content,
+                    hole,
+                } => {
                     let Some(bytes) = pipe.take(Verdict::BYTES) else {
-                        line.step = Step::Verdict { piece, content };
+                        line.step = Step::Verdict {
+                            piece,
+                            content,
+                            hole,
+                        };
                         return Ok(false);
                     };
                     let bytes = bytes.try_into().expect("so many were taken");
                     let verdict = Verdict::decode(bytes).map_err(|error| error.to_string())?;
                     if verdict.given_up.is_some() {
-                        self.add(&piece, verdict, content)?;
-                        self.note_taken(stream, &Piece::File(piece))?;
+                        self.add(&piece, verdict, content, hole)?;
+                        self.note_taken(stream, &as_it_came(piece, hole))?;
                     } else {
-                        line.step = Step::Checksum { piece, content };
+                        line.step = Step::Checksum {
+                            piece,
+                            content,
+                            hole,
+                        };
                     }
                 }
-                Step::Checksum { piece, content } => {
+                Step::Checksum {
+                    piece,
+                    content,
+                    hole,
+                } => {
                     let Some(bytes) = pipe.take(32) else {
-                        line.step = Step::Checksum { piece, content };
+                        line.step = Step::Checksum {
+                            piece,
+                            content,
+                            hole,
+                        };
                         return Ok(false);
                     };
                     if bytes != checksum(content, piece.offset, piece.len) {
                         return Err("a checksum does not match".into());
                     }
-                    self.add(&piece, Verdict::default(), content)?;
-                    self.note_taken(stream, &Piece::File(piece))?;
+                    self.add(&piece, Verdict::default(), content, hole)?;
+                    self.note_taken(stream, &as_it_came(piece, hole))?;
                 }
             }
         }
@@ -163,7 +197,7 @@ impl Receiver {
         tally.accept(piece).map_err(|error| error.to_string())?;
         let taken = self.connections.taken(stream) + 1;
         self.connections.note_taken(stream, taken);
-        if let Piece::File(piece) = piece {
+        if let Piece::File(piece) | Piece::Hole(piece) = piece {
             *self.taken.entry((piece.file, piece.offset)).or_insert(0) += 1;
         }
         if tally.ended() {
@@ -206,13 +240,16 @@ impl Receiver {
         piece: &FilePiece,
         verdict: Verdict,
         content: Option<u64>,
+        hole: bool,
     ) -> Result<(), Fault> {
+        let arrived = match hole {
+            true => Arrivals::add_hole,
+            false => Arrivals::add,
+        };
         let value = checksum(content, piece.offset, piece.len);
         if piece.is_whole() {
             let mut arrivals = Arrivals::new(piece.size);
-            arrivals
-                .add(piece, verdict)
-                .map_err(|error| error.to_string())?;
+            arrived(&mut arrivals, piece, verdict).map_err(|error| error.to_string())?;
             if !arrivals.given_up() {
                 assert!(arrivals.ended());
                 self.named.insert(piece.path.clone(), value);
@@ -224,9 +261,7 @@ impl Receiver {
             .open
             .get_mut(&piece.file)
             .ok_or("a piece of a file that is whole")?;
-        open.arrivals
-            .add(piece, verdict)
-            .map_err(|error| error.to_string())?;
+        arrived(&mut open.arrivals, piece, verdict).map_err(|error| error.to_string())?;
         if open.arrivals.given_up() {
             if open.arrivals.ended() {
                 self.open.remove(&piece.file);
@@ -272,7 +307,15 @@ impl Receiver {
     pub fn check(&self) {
         assert!(self.open.len() <= MAX_OPEN_FILES);
         for open in self.open.values() {
-            assert!(open.arrivals.come().bytes <= open.first.size);
+            let come = open.arrivals.come();
+            assert!(come.bytes + come.hole_bytes <= open.first.size);
         }
+    }
+}
+
+fn as_it_came(piece: FilePiece, hole: bool) -> Piece {
+    match hole {
+        true => Piece::Hole(piece),
+        false => Piece::File(piece),
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
 use howdah_transfer::assembly::Assembly;
-use howdah_transfer::kept::{Kept, Read, Sent, SentFile};
+use howdah_transfer::kept::{Form, Kept, Read, Sent, SentFile};
 use howdah_wire::{Attributes, FilePiece, Piece, TAKEN_BYTES, Totals, TreePath, Verdict};
 
 use super::pipe::Pipe;
-use super::{ATTRIBUTES, Fault, checksum};
+use super::{ATTRIBUTES, Fault, ZEROS, checksum};
 
 /// A file at the source.
 #[derive(Debug)]
@@ -26,7 +26,12 @@ pub struct Source {
 #[derive(Debug)]
 enum Block {
     Header(Piece),
-    File { file: u64, offset: u64, len: u64 },
+    File {
+        file: u64,
+        offset: u64,
+        len: u64,
+        form: Form,
+    },
 }
 
 /// The sending end.
@@ -89,10 +94,17 @@ impl Sender {
         let mut offset = 0;
         loop {
             let len = self.block_bytes.min(size - offset);
+            // Of each file, every third part is a hole, of the first file the first.
+            let part = file as u64 + offset / self.block_bytes;
+            let form = match len > 0 && part.is_multiple_of(3) {
+                true => Form::Hole,
+                false => Form::Payload,
+            };
             self.blocks.push_back(Block::File {
                 file: file as u64,
                 offset,
                 len,
+                form,
             });
             offset += len;
             if offset >= size {
@@ -121,7 +133,12 @@ impl Sender {
             }
             let sent = match self.blocks.pop_front() {
                 Some(Block::Header(piece)) => Sent::Header(piece),
-                Some(Block::File { file, offset, len }) => self.first_time(file, offset, len),
+                Some(Block::File {
+                    file,
+                    offset,
+                    len,
+                    form,
+                }) => self.first_time(file, offset, len, form),
                 None if self.complete => Sent::Header(Piece::End(kept.totals())),
                 None => return Ok(false),
             };
@@ -129,13 +146,13 @@ impl Sender {
         };
         match sent {
             Sent::Header(piece) => pipe.put(&encoded(&piece)?),
-            Sent::File(file) => self.put_file(stream, number, &file.piece, pipe, fails)?,
+            Sent::File(file) => self.put_file(stream, number, &file, pipe, fails)?,
             Sent::Piped(_) => unreachable!("this sender has no pipe"),
         }
         Ok(true)
     }
 
-    fn first_time(&mut self, file: u64, offset: u64, len: u64) -> Sent {
+    fn first_time(&mut self, file: u64, offset: u64, len: u64, form: Form) -> Sent {
         let source = &mut self.files[file as usize];
         source.begun += len;
         Sent::File(SentFile {
@@ -154,7 +171,7 @@ impl Sender {
                 len,
             },
             big: None,
-            there: false,
+            form,
             read: Read::NotYet,
         })
     }
@@ -163,12 +180,19 @@ impl Sender {
         &mut self,
         stream: u16,
         number: u64,
-        piece: &FilePiece,
+        sent: &SentFile,
         pipe: &mut Pipe,
         fails: bool,
     ) -> Result<(), Fault> {
-        pipe.put(&encoded(&Piece::File(piece.clone()))?);
-        pipe.put_payload(piece.file, piece.len);
+        let piece = &sent.piece;
+        pipe.put(&encoded(&sent.header())?);
+        let content = match sent.form {
+            Form::Hole => ZEROS,
+            _ => {
+                pipe.put_payload(piece.file, piece.len);
+                piece.file
+            }
+        };
         let source = &mut self.files[piece.file as usize];
         if fails && piece.len > 0 && source.given_up.is_none() {
             source.given_up = NonZeroU64::new(source.begun);
@@ -181,7 +205,7 @@ impl Sender {
         if given_up.is_some() {
             kept.note_read(number, Read::GivenUp);
         } else {
-            let checksum = checksum(Some(piece.file), piece.offset, piece.len);
+            let checksum = checksum(Some(content), piece.offset, piece.len);
             kept.note_read(number, Read::Whole(checksum));
             pipe.put(&checksum);
         }

@@ -103,14 +103,14 @@ pub mod headers {
 
     fn assert_sound(piece: &Piece) {
         match piece {
-            Piece::File(file) | Piece::There(file) => {
+            Piece::File(file) | Piece::There(file) | Piece::Hole(file) => {
                 let end = u128::from(file.offset) + u128::from(file.len);
                 assert!(end <= file.size.into() && file.len <= MAX_PIECE_BYTES);
                 assert!(file.attributes.mode <= 0o7777);
                 assert_eq!(file.offset % MIN_BLOCK_BYTES, 0);
                 let whole = file.len == file.size;
-                assert!(!whole || matches!(piece, Piece::File(_)));
-                assert!(whole || file.len > 0);
+                assert!(!whole || !matches!(piece, Piece::There(_)));
+                assert!(file.len > 0 || whole && matches!(piece, Piece::File(_)));
                 // A subtree of the BLAKE3 tree: full, or the last of the file.
                 let full = file.len.is_power_of_two() && file.len >= MIN_BLOCK_BYTES;
                 assert!(whole || full || end == file.size.into());
@@ -256,6 +256,8 @@ pub mod headers {
             Piece::File(file(b"f", 10, 0, 10)),
             Piece::File(file(b"g/h", 9 << 20, 4 << 20, 4 << 20)),
             Piece::File(file(b"g/h", 9 << 20, 8 << 20, 1 << 20)),
+            Piece::Hole(file(b"h", 1 << 40, 1 << 26, 1 << 26)),
+            Piece::Hole(file(b"i", 9, 0, 9)),
             Piece::Memory { len: 4096 },
         ];
         let mut totals = Totals::default();
@@ -379,7 +381,7 @@ pub mod greetings {
 }
 
 pub mod arrivals {
-    //! Pieces of one file and what their sender says of it, in any order.
+    //! Pieces of one file, with payload or holes, and what their sender says of it, in any order.
 
     use super::*;
 
@@ -400,7 +402,11 @@ pub mod arrivals {
                 && come + u128::from(piece.len) <= most.into()
                 && (verdict.given_up.is_none() || verdict.given_up == begun);
             let before = arrivals.come();
-            let added = arrivals.add(&piece, verdict);
+            let is_hole = input.byte() & 1 != 0;
+            let added = match is_hole {
+                true => arrivals.add_hole(&piece, verdict),
+                false => arrivals.add(&piece, verdict),
+            };
             assert_eq!(added, if fits { Ok(()) } else { Err(PieceError::Tally) });
             if fits {
                 come += u128::from(piece.len);
@@ -408,7 +414,10 @@ pub mod arrivals {
             } else {
                 assert_eq!(arrivals.come(), before, "a refused piece changes nothing");
             }
-            assert_eq!(u128::from(arrivals.come().bytes), come);
+            let Totals {
+                bytes, hole_bytes, ..
+            } = arrivals.come();
+            assert_eq!(u128::from(bytes) + u128::from(hole_bytes), come);
             assert_eq!(arrivals.given_up(), given_up.is_some());
             let all = given_up.map_or(size, |begun| begun.get());
             assert_eq!(arrivals.ended(), come == all.into());
@@ -426,10 +435,10 @@ pub mod arrivals {
 
     pub fn seeds() -> Vec<Vec<u8>> {
         vec![
-            vec![8, 0, 4, 0, 4, 4, 0],
-            vec![202, 0, 201, 0, 201, 201, 202],
-            vec![203, 201, 201, 202, 0, 201, 0],
-            vec![0, 0, 0, 0],
+            vec![8, 0, 4, 0, 0, 4, 4, 0, 0],
+            vec![202, 0, 201, 0, 1, 201, 201, 202, 0],
+            vec![203, 201, 201, 202, 1, 0, 201, 0, 1],
+            vec![0, 0, 0, 0, 0],
         ]
     }
 }

@@ -251,6 +251,8 @@ pub struct Board {
     pub first_payload: OnceLock<Instant>,
     /// Payload that has arrived at the receiver, in bytes; verified piece by piece.
     pub bytes: AtomicU64,
+    /// Holes that the receiver has made, in bytes; they are told, and do not travel.
+    pub hole_bytes: AtomicU64,
     /// What the receiver had from a copy that was cut, compared and the same, in bytes.
     pub resumed_bytes: AtomicU64,
     /// Files in place at the receiver.
@@ -318,6 +320,7 @@ impl Board {
             started: Instant::now(),
             first_payload: OnceLock::new(),
             bytes: AtomicU64::new(0),
+            hole_bytes: AtomicU64::new(0),
             resumed_bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
             pieces: AtomicU64::new(0),
@@ -337,6 +340,23 @@ impl Board {
     /// Counts no longer what was of a file that is given up.
     pub fn take_back_bytes(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts holes.
+    pub fn add_holes(&self, bytes: u64) {
+        self.hole_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts no longer what was of a file that is given up.
+    pub fn take_back_holes(&self, bytes: u64) {
+        self.hole_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// What need not be sent of what is to be moved, in bytes: it was there, or is a hole.
+    pub fn unsent_bytes(&self) -> u64 {
+        let [holes, resumed] =
+            [&self.hole_bytes, &self.resumed_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
+        holes.saturating_add(resumed)
     }
 
     /// Counts what need not be sent.

@@ -486,6 +486,7 @@ impl Run<'_> {
         };
         let progress = Progress {
             bytes: board.bytes.load(Ordering::Relaxed),
+            hole_bytes: board.hole_bytes.load(Ordering::Relaxed),
             files: board.files.load(Ordering::Relaxed),
             resumed: board.resumed_bytes.load(Ordering::Relaxed),
             streams,

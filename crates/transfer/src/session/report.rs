@@ -109,7 +109,8 @@ pub fn far_account(
         cancelled: bool,
     }
     let made = serde_json::to_vec(&Json {
-        bytes: moved.bytes,
+        // To a host, zeros are zeros, however they came.
+        bytes: moved.bytes.saturating_add(moved.hole_bytes),
         files: moved.files,
         removed,
         digest_sum,
@@ -183,6 +184,7 @@ pub fn progress(
         files_skipped: u64,
         bytes_skipped: u64,
         bytes_resumed: u64,
+        hole_bytes: u64,
         removed: u64,
         streams: u16,
         connections_replaced: u64,
@@ -205,7 +207,7 @@ pub fn progress(
     let files_done = board.files.load(Ordering::Relaxed);
     let scanned = notes.scanned;
     let bytes_resumed = board.resumed_bytes.load(Ordering::Relaxed);
-    let there = notes.skipped.bytes.saturating_add(bytes_resumed);
+    let there = notes.skipped.bytes.saturating_add(board.unsent_bytes());
     let to_move = scanned.bytes.saturating_sub(there);
     let phase = match ended {
         Some(true) => Phase::Done,
@@ -235,6 +237,7 @@ pub fn progress(
         files_skipped: notes.skipped.files,
         bytes_skipped: notes.skipped.bytes,
         bytes_resumed,
+        hole_bytes: board.hole_bytes.load(Ordering::Relaxed),
         removed: board.removed.load(Ordering::Relaxed),
         streams: notes.streams,
         connections_replaced: notes.replaced,
@@ -377,6 +380,7 @@ struct OutcomeJson<'a> {
     bytes_skipped: u64,
     skips_as_asked: bool,
     bytes_resumed: u64,
+    hole_bytes: u64,
     removal: Option<RemovalJson>,
     elapsed_s: f64,
     setup_s: Option<f64>,
@@ -446,6 +450,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         bytes_skipped: notes.skipped.bytes,
         skips_as_asked: job.skip != Skip::default(),
         bytes_resumed: board.resumed_bytes.load(Ordering::Relaxed),
+        hole_bytes: account.totals.hole_bytes,
         removal: account.removal.map(|came_to| RemovalJson {
             extraneous: came_to.extraneous,
             removed: came_to.removed,

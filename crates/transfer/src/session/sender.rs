@@ -402,12 +402,15 @@ impl Run<'_> {
     }
 
     /// Grows with each step of the receiver that this end can see: what its kernel acknowledges, what
-    /// it answers, and the files that it has, as far as they were sent.
+    /// it answers, and the pieces and files that it has, as far as they were sent. Pieces of holes take it longer than
+    /// their bytes take its kernel.
     fn evidence(&self) -> u64 {
         let queue = &self.sending.queue;
         let acked: u64 = lock(&self.context.board.notes).acked.values().sum();
         let (_, answered) = queue.offers();
+        let taken = self.context.connections.all_taken();
         acked
+            .wrapping_add(taken.into_iter().fold(0, u64::wrapping_add))
             .wrapping_add(answered)
             .wrapping_add(self.placed)
             .wrapping_add(self.compared)
@@ -464,6 +467,8 @@ impl Run<'_> {
         let board = &self.context.board;
         board.removed.store(progress.removed, Ordering::Relaxed);
         board.bytes.store(progress.bytes, Ordering::Relaxed);
+        let hole_bytes = &board.hole_bytes;
+        hole_bytes.store(progress.hole_bytes, Ordering::Relaxed);
         board.files.store(progress.files, Ordering::Relaxed);
         (0..)
             .zip(progress.taken)

@@ -90,6 +90,7 @@ impl Site {
         if let Some(overseer) = &self.overseer {
             let moved = outcome.copied().unwrap_or_else(|_| Totals {
                 bytes: board.bytes.load(Ordering::Relaxed),
+                hole_bytes: board.hole_bytes.load(Ordering::Relaxed),
                 files: board.files.load(Ordering::Relaxed),
                 ..Totals::default()
             });
@@ -106,10 +107,12 @@ impl Site {
     }
 }
 
-/// Bytes that have arrived, and those that the copy is known to move. The receiver knows them all once
+/// Bytes that have arrived, holes too, and those that the copy is known to move. The receiver knows them all once
 /// everything has been offered to it; a sender does not know yet what is skipped, so it knows what has arrived.
 fn so_far(context: &Context) -> (u64, u64) {
+    let holes = context.board.hole_bytes.load(Ordering::Relaxed);
     let moved = context.board.bytes.load(Ordering::Relaxed);
+    let moved = moved.saturating_add(holes);
     let notes = lock(&context.board.notes);
     if context.job.direction == Direction::Pull || !notes.scanned.complete {
         return (moved, moved);

@@ -44,8 +44,19 @@ pub struct SentFile {
     pub big: Option<Arc<BigFile>>,
     /// What was read.
     pub read: Read,
-    /// Whether it is only compared with what the receiver has.
-    pub there: bool,
+    /// How it travels.
+    pub form: Form,
+}
+
+/// How a part of a file travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Its bytes are sent.
+    Payload,
+    /// It is a hole, and that is told.
+    Hole,
+    /// It is only compared with what the receiver has.
+    There,
 }
 
 impl Sent {
@@ -77,10 +88,20 @@ impl Sent {
 impl SentFile {
     /// Its header with what it is for.
     pub fn header(&self) -> Piece {
-        if self.there {
-            Piece::There(self.piece.clone())
-        } else {
-            Piece::File(self.piece.clone())
+        let piece = self.piece.clone();
+        match self.form {
+            Form::Payload => Piece::File(piece),
+            Form::Hole => Piece::Hole(piece),
+            Form::There => Piece::There(piece),
+        }
+    }
+
+    /// What it counts.
+    pub fn totals(&self) -> Totals {
+        match self.form {
+            Form::Payload => self.piece.totals(),
+            Form::Hole => self.piece.hole_totals(),
+            Form::There => Totals::default(),
         }
     }
 }
@@ -139,8 +160,7 @@ impl Kept {
         match &sent {
             Sent::Header(piece) => state.totals.count(piece),
             Sent::Piped(block) => state.totals.add(&block.piece().totals()),
-            Sent::File(file) if file.there => {}
-            Sent::File(file) => state.totals.add(&file.piece.totals()),
+            Sent::File(file) => state.totals.add(&file.totals()),
         }
         state.ended |= matches!(sent, Sent::Header(Piece::End(_)));
         state.name_bytes += sent.name_bytes();

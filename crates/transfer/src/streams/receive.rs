@@ -14,7 +14,7 @@ use crate::end::context::Context;
 use crate::end::digests::Digest;
 use crate::end::spent::{self, OTHERS_MEASURE};
 use crate::error::TransferError;
-use crate::streams::receive_file::OpenFiles;
+use crate::streams::receive_file::{Come, OpenFiles};
 use crate::streams::receive_pipe::Pipe;
 use crate::streams::stream::{Stream, StreamError};
 use crate::tree::commit::{Committer, Complete};
@@ -396,8 +396,10 @@ impl Receiver<'_> {
             return self.take_of_pipe(pipe, piece);
         }
         match piece {
-            Piece::File(piece) if piece.is_whole() => self.receive_whole(piece),
-            Piece::File(piece) => self.receive_part(&piece),
+            Piece::File(piece) if piece.is_whole() => self.receive_whole(piece, Come::Payload),
+            Piece::File(piece) => self.receive_part(&piece, Come::Payload),
+            Piece::Hole(piece) if piece.is_whole() => self.receive_whole(piece, Come::Hole),
+            Piece::Hole(piece) => self.receive_part(&piece, Come::Hole),
             Piece::There(piece) => self.compare(&piece),
             Piece::Memory { len } => self.receive_memory(len),
             Piece::End(_) => Ok(()),

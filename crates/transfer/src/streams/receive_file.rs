@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use blake3::hazmat::{ChainingValue, HasherExt};
 use howdah_wire::limits::MAX_OPEN_FILES;
-use howdah_wire::{Arrivals, Checked, Checksum, Doing, FilePiece, Message, PieceError, Span};
+use howdah_wire::{
+    Arrivals, Checked, Checksum, Doing, FilePiece, Message, PieceError, Span, Totals, Verdict,
+};
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
@@ -18,6 +20,7 @@ use crate::tree::commit::Complete;
 use crate::tree::draft::Draft;
 use crate::tree::handover::is_asked_for;
 use crate::tree::place::Placement;
+use crate::tree::zeros;
 
 /// Files of which some pieces have come, by their number.
 #[derive(Default)]
@@ -30,6 +33,15 @@ struct OpenFile {
     /// Its whole path, for messages.
     display: Vec<u8>,
     parts: Mutex<Parts>,
+}
+
+/// What has come of a part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Come {
+    /// Its bytes.
+    Payload,
+    /// The word that it is a hole.
+    Hole,
 }
 
 /// What there is of an [`OpenFile`].
@@ -134,7 +146,11 @@ impl OpenFiles {
 }
 
 impl Receiver<'_> {
-    pub(super) fn receive_whole(&mut self, piece: FilePiece) -> Result<(), TransferError> {
+    pub(super) fn receive_whole(
+        &mut self,
+        piece: FilePiece,
+        come: Come,
+    ) -> Result<(), TransferError> {
         let opening = spent::doing(Doing::Opening);
         let placement = &self.receiving.placement;
         let began = placement.draft(piece.source, &piece.path, piece.size, &piece.attributes);
@@ -143,27 +159,21 @@ impl Receiver<'_> {
                 self.context.leave_out_once(why);
                 None
             }
-            other => Some(other?),
+            other => Some(Arc::new(other?)),
         };
         drop(opening);
         let mut hasher = blake3::Hasher::new();
-        self.payload(piece.len, |parts, offset| {
-            hash(&mut hasher, parts);
-            match &draft {
-                Some(draft) => draft.write_at(parts, offset),
-                None => Ok(()),
-            }
-        })?;
+        self.content(&piece, come, draft.as_ref(), &mut hasher)?;
         let blake3 = *hasher.finalize().as_bytes();
         let verdict = self.verdict(blake3)?;
         let mut arrivals = Arrivals::new(piece.size);
-        arrivals.add(&piece, verdict)?;
+        self.arrived(&mut arrivals, &piece, come, verdict)?;
         if arrivals.given_up() {
-            self.give_up(&arrivals, piece.len);
+            self.give_up(&arrivals, &arrivals.come());
             return Ok(());
         }
         match draft {
-            Some(draft) => self.complete(Arc::new(draft), piece, blake3),
+            Some(draft) => self.complete(draft, piece, blake3),
             None => {
                 self.receiving.not_placed(self.context, piece, blake3);
                 Ok(())
@@ -171,31 +181,79 @@ impl Receiver<'_> {
         }
     }
 
-    pub(super) fn receive_part(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
+    /// Takes the payload of a piece, or has zeros in its place.
+    fn content(
+        &mut self,
+        piece: &FilePiece,
+        come: Come,
+        draft: Option<&Arc<Draft>>,
+        hasher: &mut blake3::Hasher,
+    ) -> Result<(), TransferError> {
+        let has_written = match (come, draft) {
+            (Come::Payload, _) => {
+                self.payload(piece.len, |parts, offset| {
+                    hash(hasher, parts);
+                    match draft {
+                        Some(draft) => draft.write_at(parts, piece.offset + offset),
+                        None => Ok(()),
+                    }
+                })?;
+                true
+            }
+            (Come::Hole, draft) => {
+                let cleared = draft.map(|draft| draft.clear(piece.span()));
+                zeros::hash(hasher, piece.len);
+                cleared.transpose()?.unwrap_or(false)
+            }
+        };
+        if let (true, false, Some(draft)) = (has_written, piece.is_whole(), draft) {
+            let _flush = spent::doing(Doing::Flush);
+            let behind = &self.receiving.behind;
+            behind.written(draft, piece.offset, piece.len)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a piece to what has come of its file.
+    fn arrived(
+        &self,
+        arrivals: &mut Arrivals,
+        piece: &FilePiece,
+        come: Come,
+        verdict: Verdict,
+    ) -> Result<(), TransferError> {
+        match come {
+            Come::Payload => arrivals.add(piece, verdict)?,
+            Come::Hole => {
+                arrivals.add_hole(piece, verdict)?;
+                self.context.board.add_holes(piece.len);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn receive_part(
+        &mut self,
+        piece: &FilePiece,
+        come: Come,
+    ) -> Result<(), TransferError> {
         let file = self.open_file(piece)?;
         let draft = lock(&file.parts).draft.clone();
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(piece.offset);
-        self.payload(piece.len, |parts, offset| {
-            hash(&mut hasher, parts);
-            match &draft {
-                Some(draft) => draft.write_at(parts, piece.offset + offset),
-                None => Ok(()),
-            }
-        })?;
-        if let Some(draft) = draft {
-            let _flush = spent::doing(Doing::Flush);
-            self.receiving
-                .behind
-                .written(&draft, piece.offset, piece.len)?;
-        }
+        self.content(piece, come, draft.as_ref(), &mut hasher)?;
+        drop(draft);
         let value = hasher.finalize_non_root();
         let verdict = self.verdict(value)?;
         let mut parts = lock(&file.parts);
         let known = parts.arrivals.given_up();
-        parts.arrivals.add(piece, verdict)?;
+        self.arrived(&mut parts.arrivals, piece, come, verdict)?;
         if parts.arrivals.given_up() {
-            self.drop_file(piece, parts, known, piece.len);
+            let again = match come {
+                Come::Payload => piece.totals(),
+                Come::Hole => piece.hole_totals(),
+            };
+            self.drop_file(piece, parts, known, &again);
             return Ok(());
         }
         self.add(&file, piece, parts, value)
@@ -222,7 +280,7 @@ impl Receiver<'_> {
                 self.add(&file, piece, parts, value)
             }
             None if given_up => {
-                self.drop_file(piece, parts, known, 0);
+                self.drop_file(piece, parts, known, &Totals::default());
                 Ok(())
             }
             None => Ok(()),
@@ -251,7 +309,7 @@ impl Receiver<'_> {
         piece: &FilePiece,
         mut parts: MutexGuard<'_, Parts>,
         known: bool,
-        again_bytes: u64,
+        again: &Totals,
     ) {
         if let Some(draft) = parts.draft.take() {
             draft.discard();
@@ -261,8 +319,8 @@ impl Receiver<'_> {
             let found = arrivals.found().bytes;
             self.context.board.take_back_resumed(found);
         }
-        let come = arrivals.come().bytes;
-        self.give_up(arrivals, if known { again_bytes } else { come });
+        let come = arrivals.come();
+        self.give_up(arrivals, if known { again } else { &come });
         if arrivals.ended() {
             self.receiving.open.remove(piece.file);
         }
@@ -301,8 +359,9 @@ impl Receiver<'_> {
     }
 
     /// Counts no longer what has come of a file that is given up.
-    fn give_up(&self, arrivals: &Arrivals, counted_bytes: u64) {
-        self.context.board.take_back_bytes(counted_bytes);
+    fn give_up(&self, arrivals: &Arrivals, counted: &Totals) {
+        self.context.board.take_back_bytes(counted.bytes);
+        self.context.board.take_back_holes(counted.hole_bytes);
         if arrivals.ended() {
             lock(&self.receiving.given_up).add(&arrivals.come());
         }

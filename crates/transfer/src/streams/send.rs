@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use howdah_tcp::SocketPlan;
 use howdah_wire::{
-    Checked, Checksum, Connection, Doing, FilePiece, Piece, PieceError, ProtocolError, TAKEN_BYTES,
-    Totals, TreePath, Xattrs,
+    Checked, Checksum, Connection, Doing, FilePiece, Piece, PieceError, ProtocolError, Span,
+    TAKEN_BYTES, Totals, TreePath, Xattrs,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
@@ -18,10 +18,10 @@ use crate::end::context::Context;
 use crate::end::digests::Digest;
 use crate::end::spent;
 use crate::error::TransferError;
-use crate::streams::kept::{Kept, Read, Sent, SentFile};
+use crate::streams::kept::{Form, Kept, Read, Sent, SentFile};
 use crate::streams::send_pipe::digest_of;
 use crate::streams::stream::{CHUNK_BYTES, Stream, StreamError};
-use crate::tree::block::{Block, Opened, Unchecked};
+use crate::tree::block::{BigFile, Block, Opened, Unchecked};
 use crate::tree::entry::{Entry, Kind};
 use crate::tree::queue::Queue;
 use crate::tree::source::Sources;
@@ -51,6 +51,8 @@ struct Line {
     kept: Kept,
     /// Small files, folders and links of the block that it is at, with their numbers.
     pack: Mutex<VecDeque<(u64, Entry)>>,
+    /// Parts of the slice that it is at, with how each travels.
+    pub(super) parts: Mutex<VecDeque<(Arc<BigFile>, Span, Form)>>,
 }
 
 impl Sending {
@@ -59,6 +61,7 @@ impl Sending {
         let line = |_| Line {
             kept: Kept::new(streams),
             pack: Mutex::default(),
+            parts: Mutex::default(),
         };
         Self {
             queue,
@@ -138,7 +141,7 @@ impl Sending {
                 digests.extend(digest_of(piece));
             }
             if let Sent::File(file) = sent
-                && !file.there
+                && file.form != Form::There
                 && let Read::Whole(checksum) = file.read
                 && let Some(digest) = digest(file, checksum)?
             {
@@ -192,6 +195,11 @@ impl Sending {
                 sender.send_entry(number, entry)?;
                 continue;
             }
+            let part = lock(&line.parts).pop_front();
+            if let Some((file, span, form)) = part {
+                sender.send_part(file, span, form)?;
+                continue;
+            }
             sender.last_folder = LastFolder::default();
             if let Some(most_bytes) = self.queue.unsent_at_most() {
                 sender.wait_for_socket(most_bytes)?;
@@ -209,8 +217,14 @@ impl Sending {
             spent::started();
             match block {
                 Some(Block::Pack(pack)) => lock(&line.pack).extend(pack),
-                Some(Block::Slice(file, span)) => sender.send_slice(file, span, false)?,
-                Some(Block::There(file, span)) => sender.send_slice(file, span, true)?,
+                Some(Block::Slice(file, span)) => {
+                    let parts = sender.parts_of(&file, span, Form::Payload)?;
+                    lock(&line.parts).extend(parts);
+                }
+                Some(Block::There(file, span)) => {
+                    let parts = sender.parts_of(&file, span, Form::There)?;
+                    lock(&line.parts).extend(parts);
+                }
                 Some(Block::Piped(block)) => sender.send_piped(block)?,
                 Some(Block::Memory(len)) => sender.send(Sent::Header(Piece::Memory { len }))?,
                 None => sender.send(Sent::Header(Piece::End(line.kept.totals())))?,
@@ -473,7 +487,7 @@ impl Sender<'_> {
                     offset: 0,
                     len: size,
                 };
-                self.send_file(piece, None, Arc::new(opened), false)
+                self.send_file(piece, None, Arc::new(opened), Form::Payload)
             }
         }
     }

@@ -11,23 +11,70 @@ use rustix::io::Errno;
 use crate::end::abort::lock;
 use crate::end::spent;
 use crate::error::TransferError;
-use crate::streams::kept::{Read, Sent, SentFile};
+use crate::streams::kept::{Form, Read, Sent, SentFile};
 use crate::streams::send::Sender;
 use crate::streams::stream::{CHUNK_BYTES, Stream};
 use crate::tree::block::{BigFile, Opened, Reading};
 use crate::tree::entry::{Entry, Kind};
 use crate::tree::source_file::{BECAME_SHORTER, SourceFile};
+use crate::tree::source_holes::{self, Extent};
+use crate::tree::zeros;
 
 /// From this length on payload starts in a record of its own and at the start of a send, so that
 /// the receiver hashes and writes aligned chunks.
 const ALIGN_FROM_BYTES: u64 = 1 << 20;
 
 impl Sender<'_> {
-    pub(super) fn send_slice(
+    /// The parts of a slice, with how each travels: holes are told, and all else travels as `form` says. None of a file
+    /// that cannot be read.
+    pub(super) fn parts_of(
+        &mut self,
+        file: &Arc<BigFile>,
+        span: Span,
+        form: Form,
+    ) -> Result<Vec<(Arc<BigFile>, Span, Form)>, TransferError> {
+        let whole = |form| vec![(Arc::clone(file), span, form)];
+        let queue = &self.sending.queue;
+        let Some(opened) = self.opened(file)? else {
+            if form == Form::There {
+                queue.forget(file.number, span.offset);
+            }
+            return Ok(Vec::new());
+        };
+        // Whoever reads a pipe gets each byte.
+        if self.context.job.pipe || !opened.may_have_holes() {
+            return Ok(whole(form));
+        }
+        let disk = spent::doing(Doing::Disk);
+        let holes = source_holes::holes(opened.descriptor(), span, file.size);
+        drop(disk);
+        let Some(last) = holes.last() else {
+            return Ok(whole(form));
+        };
+        let (end, last_end) = (span.offset + span.len, last.offset + last.len);
+        let beyond = last_end.checked_sub(end).filter(|len| *len > 0);
+        queue.note_hole(file, beyond.map(|len| Span { offset: end, len }));
+        let parts = source_holes::cut(span, &holes);
+        if form == Form::There {
+            // A hole is told sooner than it is compared. One that is only a part of this is compared with it.
+            if parts.iter().any(|(_, is_hole)| !is_hole) {
+                return Ok(whole(form));
+            }
+            queue.forget(file.number, span.offset);
+        }
+        let parts = parts.into_iter().map(|(part, is_hole)| {
+            let form = if is_hole { Form::Hole } else { form };
+            (Arc::clone(file), part, form)
+        });
+        Ok(parts.collect())
+    }
+
+    /// Sends a part of a file for the first time.
+    pub(super) fn send_part(
         &mut self,
         file: Arc<BigFile>,
         Span { offset, len }: Span,
-        there: bool,
+        form: Form,
     ) -> Result<(), TransferError> {
         let Entry { source, path, kind } = &file.entry;
         let attributes = match kind {
@@ -48,15 +95,25 @@ impl Sender<'_> {
             offset,
             len,
         };
-        let Some(opened) = self.opened(&file, &piece, there)? else {
-            if there {
+        let mut reading = lock(&file.reading);
+        let Opened::Yes(opened) = &reading.opened else {
+            drop(reading);
+            // It was given up since it was cut.
+            if form == Form::There {
                 self.sending.queue.forget(file.number, offset);
             }
             return Ok(());
         };
-        piece.attributes.xattrs = lock(&file.reading).xattrs.clone();
+        let opened = Arc::clone(opened);
+        piece.attributes.xattrs = reading.xattrs.clone();
+        match form {
+            Form::Payload => reading.begun.add(&piece.totals()),
+            Form::Hole => reading.begun.add(&piece.hole_totals()),
+            Form::There => reading.compared_bytes += len,
+        }
+        drop(reading);
         lock(&self.context.board.notes).current = Some((*source, path.clone()));
-        self.send_file(piece, Some(file), opened, there)
+        self.send_file(piece, Some(file), opened, form)
     }
 
     /// Sends a part of a file for the first time, or all of it.
@@ -65,13 +122,13 @@ impl Sender<'_> {
         piece: FilePiece,
         big: Option<Arc<BigFile>>,
         opened: Arc<SourceFile>,
-        there: bool,
+        form: Form,
     ) -> Result<(), TransferError> {
         let file = SentFile {
             piece,
             big,
             read: Read::NotYet,
-            there,
+            form,
         };
         let number = self.kept.keep(Sent::File(file.clone()));
         self.put_file(number, &file, Some(opened))
@@ -87,12 +144,10 @@ impl Sender<'_> {
     ) -> Result<(), TransferError> {
         let FilePiece { offset, len, .. } = file.piece;
         self.put(&file.header())?;
-        if file.there {
-            // The receiver reads its own meanwhile.
+        // What follows may take a while; the receiver reads or makes its own meanwhile.
+        if file.form == Form::There || len >= ALIGN_FROM_BYTES {
             self.stream.flush()?;
-        } else if len >= ALIGN_FROM_BYTES {
-            self.stream.flush()?;
-        } else if file.big.is_some() {
+        } else if file.big.is_some() && file.form == Form::Payload {
             self.stream.boundary()?;
         }
         let mut hasher = blake3::Hasher::new();
@@ -102,14 +157,27 @@ impl Sender<'_> {
                 .sources
                 .display(file.piece.source, &file.piece.path)
         };
-        let failed = match &opened {
-            Some(source) if file.there => hash_range(source, offset, len, &mut hasher, &display)?,
-            None if file.there => None,
-            Some(source) => send_range(self.stream, source, offset, len, &mut hasher, &display)?,
-            None => {
+        // A hole that was hashed before stays one as long as its file does not change.
+        let known = match (file.form, file.read) {
+            (Form::Hole, Read::Whole(checksum)) => Some(checksum),
+            _ => None,
+        };
+        let failed = match (&opened, file.form) {
+            (Some(source), Form::Payload) => {
+                send_range(self.stream, source, offset, len, &mut hasher, &display)?
+            }
+            (Some(source), Form::Hole) => {
+                if known.is_none() {
+                    zeros::hash(&mut hasher, len);
+                }
+                what_changed(source, &display)
+            }
+            (Some(source), Form::There) => hash_range(source, offset, len, &mut hasher, &display)?,
+            (None, Form::Payload) => {
                 fill_up(self.stream, len)?;
                 None
             }
+            (None, Form::Hole | Form::There) => None,
         };
         // There is nothing of an empty file that could not be read.
         if len > 0 && (failed.is_some() || opened.is_none()) {
@@ -121,13 +189,12 @@ impl Sender<'_> {
             self.kept.note_read(number, Read::GivenUp);
             return self.verdict(NonZeroU64::new(begun_bytes));
         }
-        let checksum = if file.piece.is_whole() {
-            *hasher.finalize().as_bytes()
-        } else {
-            hasher.finalize_non_root()
-        };
+        let checksum = known.unwrap_or_else(|| match file.piece.is_whole() {
+            true => *hasher.finalize().as_bytes(),
+            false => hasher.finalize_non_root(),
+        });
         self.kept.note_read(number, Read::Whole(checksum));
-        if file.there {
+        if file.form == Form::There {
             let queue = &self.sending.queue;
             queue.note_read(file.piece.file, offset, checksum);
         }
@@ -135,21 +202,13 @@ impl Sender<'_> {
         Ok(self.stream.put(&checksum)?)
     }
 
-    /// The file open and `piece` of it begun; `None` when no more of it is sent.
-    fn opened(
-        &mut self,
-        file: &BigFile,
-        piece: &FilePiece,
-        there: bool,
-    ) -> Result<Option<Arc<SourceFile>>, TransferError> {
-        let Reading {
-            opened,
-            begun,
-            compared_bytes,
-            xattrs,
-            ..
-        } = &mut *lock(&file.reading);
-        let mtime_ns = piece.attributes.mtime_ns;
+    /// The file open; `None` when no more of it is sent.
+    fn opened(&mut self, file: &BigFile) -> Result<Option<Arc<SourceFile>>, TransferError> {
+        let Reading { opened, xattrs, .. } = &mut *lock(&file.reading);
+        let mtime_ns = match &file.entry.kind {
+            Kind::File { attributes, .. } => attributes.mtime_ns,
+            _ => 0,
+        };
         if let Opened::NotYet = opened {
             *opened = match self.open(file.entry.source, &file.entry.path, file.size, mtime_ns)? {
                 Some(descriptor) => {
@@ -160,15 +219,10 @@ impl Sender<'_> {
                 None => Opened::Unreadable,
             };
         }
-        let Opened::Yes(descriptor) = opened else {
-            return Ok(None);
-        };
-        if there {
-            *compared_bytes += piece.len;
-        } else {
-            begun.add(&piece.totals());
-        }
-        Ok(Some(Arc::clone(descriptor)))
+        Ok(match opened {
+            Opened::Yes(descriptor) => Some(Arc::clone(descriptor)),
+            Opened::NotYet | Opened::Unreadable => None,
+        })
     }
 
     /// The file of a piece that is sent again; `None` when it is given up, now or before.
@@ -222,7 +276,7 @@ impl Sender<'_> {
             lock(&self.sending.resumed).take_away(&reading.resumed);
             self.context.board.take_back_resumed(reading.resumed.bytes);
         }
-        reading.begun.bytes + reading.compared_bytes
+        reading.begun.bytes + reading.begun.hole_bytes + reading.compared_bytes
     }
 
     /// Leaves a file out of which pieces have begun.
@@ -314,8 +368,20 @@ fn hash_range(
 ) -> Result<Option<String>, TransferError> {
     let end = offset + len;
     let mut buffer = vec![0; CHUNK_BYTES];
+    let mut data_end = if file.may_have_holes() { offset } else { end };
     while offset < end {
-        let most = (end - offset).min(buffer.len() as u64) as usize;
+        if offset == data_end {
+            match source_holes::extent(file.descriptor(), offset, end) {
+                Extent::Hole(hole) => {
+                    zeros::hash(hasher, hole.len);
+                    offset += hole.len;
+                    data_end = offset;
+                    continue;
+                }
+                Extent::Data(data) => data_end = offset + data.len,
+            }
+        }
+        let most = (data_end - offset).min(buffer.len() as u64) as usize;
         let stay = spent::doing(Doing::Disk);
         match rustix::io::pread(file.descriptor(), &mut buffer[..most], offset) {
             Ok(0) => {

@@ -1,6 +1,6 @@
 //! What a stream sends before it asks the queue again, and what is known of the file that it is part of.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use howdah_wire::{Checksum, Span, Totals, Xattrs};
 
@@ -20,6 +20,8 @@ pub struct BigFile {
     pub size: u64,
     /// How far it has been read.
     pub reading: Mutex<Reading>,
+    /// Counts it among the files with holes, once one was found; held as long as anything of it is on the way.
+    pub holed: OnceLock<Arc<()>>,
 }
 
 /// What is known of reading a [`BigFile`].

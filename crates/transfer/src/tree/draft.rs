@@ -23,6 +23,7 @@ use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::reach::INSIDE;
+use crate::tree::zeros;
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
 const PREALLOCATE_BYTES: u64 = 1 << 20;
@@ -193,6 +194,31 @@ impl Draft {
             });
         }
         self.write(parts, offset)
+    }
+
+    /// Has `span`, which is a hole at the source, read as zeros, whatever is there: from a copy that was cut, or a
+    /// connection that broke. Where runs of zeros become holes it becomes one, else its space stays reserved. Whether
+    /// zeros had to be written, because the file system can do neither.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn clear(&self, span: Span) -> Result<bool, TransferError> {
+        let _disk = spent::doing(Doing::Disk);
+        let _turn = lock(&self.turn);
+        let flags = match self.sparse {
+            true => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            // The file may be shorter yet.
+            false => FallocateFlags::ZERO_RANGE,
+        };
+        if rustix::fs::fallocate(&self.file, flags, span.offset, span.len).is_ok() {
+            return Ok(false);
+        }
+        let mut offset = span.offset;
+        for part in zeros::parts(span.len) {
+            self.write(&mut [IoSlice::new(part)], offset)?;
+            offset += part.len() as u64;
+        }
+        Ok(true)
     }
 
     /// Makes a hole of zeros. There may be something in their place, from a copy that was cut or a connection that

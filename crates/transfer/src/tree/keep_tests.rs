@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use howdah_wire::{
-    Account, Attributes, FileFlags, Keep, LinkTarget, Owner, Special, TreePath, Xattr, Xattrs,
+    Account, Attributes, FileFlags, Keep, LinkTarget, Owner, Span, Special, TreePath, Xattr, Xattrs,
 };
 
 use rustix::fs::IFlags;
@@ -129,6 +129,41 @@ fn zeros_take_the_place_of_what_was_there_before_them() {
     assert_eq!(fs::read(folder.path().join("file")).unwrap(), expected);
     let kept = fs::metadata(folder.path().join("file")).unwrap().blocks() * 512;
     assert!(kept < 40_000, "{kept}");
+}
+
+#[test]
+fn a_hole_is_zeros_whatever_was_there_before() {
+    for sparse in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let keep = Keep {
+            sparse,
+            ..Keep::default()
+        };
+        let placement = placement(folder.path(), keep);
+        // Longer than what gets its space before its content, and shorter.
+        for size in [2_000_000, 100_001] {
+            let draft = placement
+                .draft(0, &path("file"), size, &ATTRIBUTES)
+                .unwrap();
+            let write = |len: usize, offset| {
+                let bytes = vec![7; len];
+                draft.write_at(&mut [IoSlice::new(&bytes)], offset).unwrap();
+            };
+            write(90_000, 5_000);
+            let clear = |offset, len| draft.clear(Span { offset, len }).unwrap();
+            clear(0, 20_001);
+            // Also where nothing was written yet, to the end of the file.
+            clear(80_000, size - 80_000);
+            draft.complete(&ATTRIBUTES, placement.metadata()).unwrap();
+            draft.give_name().unwrap();
+            let mut expected = vec![0; size as usize];
+            expected[20_001..80_000].fill(7);
+            let written = fs::read(folder.path().join("file")).unwrap();
+            assert!(written == expected, "{sparse}, {size}");
+            let kept = fs::metadata(folder.path().join("file")).unwrap().blocks() * 512;
+            assert_eq!(kept < size, sparse, "{kept} of {size}");
+        }
+    }
 }
 
 fn xattrs(each: &[(&str, &[u8])]) -> Option<Arc<Xattrs>> {

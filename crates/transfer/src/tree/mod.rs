@@ -1,4 +1,4 @@
-//! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `untold`, `source_links`; `landing` says what of several sources lands where one
+//! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `untold`, `source_links`, `source_holes`; `landing` says what of several sources lands where one
 //! has been before), which hands them out from its `queue` once the
 //! receiver has answered its `offers` with what is `needed`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
 //! place and on stable storage at the receiver (`target`, `place`, `entered`, `draft`, `commit`, `durable`). A file's other names are told by its number at
@@ -54,6 +54,7 @@ pub mod skipped;
 pub mod slicing;
 pub mod source;
 pub mod source_file;
+pub mod source_holes;
 pub mod source_kept;
 pub mod source_links;
 pub mod spans;
@@ -67,6 +68,7 @@ pub mod unread;
 pub mod untold;
 pub mod write_behind;
 pub mod xattrs;
+pub mod zeros;
 
 #[cfg(test)]
 mod keep_tests;

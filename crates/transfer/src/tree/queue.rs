@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use howdah_wire::limits::{MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{
-    Answer, Checked, Checksum, Compare, Extraneous, Memory, Offer, ProtocolError, Scanned, Totals,
+    Answer, Checked, Checksum, Compare, Extraneous, Memory, Offer, ProtocolError, Scanned, Span,
+    Totals,
 };
 
 use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
 use crate::session::comparing::Asked;
 use crate::session::listing::{Action, Listing};
-use crate::tree::block::{Block, Unchecked};
+use crate::tree::block::{BigFile, Block, Unchecked};
 use crate::tree::entry::{Entry, Kind};
 use crate::tree::inlet::PipedBlock;
 use crate::tree::offers::{Answered, Needs, Offers, can_be_of};
@@ -243,6 +244,11 @@ impl Queue {
     /// When one of them is not.
     pub fn asked(&self, compare: &Compare) -> Result<Vec<Asked>, ProtocolError> {
         lock(&self.state).offers.asked(compare)
+    }
+
+    /// Notes that a file has holes, and of the part `beyond`, which was not taken yet, that it is one.
+    pub fn note_hole(&self, file: &BigFile, beyond: Option<Span>) {
+        lock(&self.state).ready.note_hole(file, beyond);
     }
 
     /// Notes what was read of a part that is being compared.

@@ -110,6 +110,31 @@ fn span(offset: u64, len: u64) -> Span {
 }
 
 #[test]
+fn only_so_many_files_with_holes_are_on_the_way() {
+    let queue = queue(2, 4 * MIB);
+    queue.accept(true);
+    for name in 0..200 {
+        queue.add(file(name, 9 * MIB)).unwrap();
+    }
+    queue.scan_complete();
+    let mut on_the_way = Vec::new();
+    while let Some(block) = queue.try_next(0) {
+        if let Block::Slice(file, _) = block {
+            queue.note_hole(&file, None);
+            on_the_way.push(file);
+        }
+    }
+    let mut files: Vec<_> = on_the_way.iter().map(|file| file.number).collect();
+    files.dedup();
+    // The first slice of a file is what shows that it has holes.
+    assert!(queue.try_next(0).is_none());
+    assert!((64..=65).contains(&files.len()), "{}", files.len());
+    assert_eq!(on_the_way.len(), 3 * files.len());
+    on_the_way.drain(..3 * 10);
+    assert!(queue.try_next(0).is_some());
+}
+
+#[test]
 fn what_differs_is_sent_and_no_stream_ends_before_all_is_compared() {
     let queue = resuming(4 * MIB, vec![span(MIB, 2 * MIB)]).unwrap();
     let mut compared = Vec::new();

@@ -2,7 +2,7 @@
 //! may have are compared first.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use howdah_wire::limits::MIN_BLOCK_BYTES;
 use howdah_wire::{Checked, Checksum, ProtocolError, Span};
@@ -19,6 +19,9 @@ const MAX_PACK_BYTES: u64 = 1 << 20;
 const MAX_PACK_FILES: usize = 256;
 /// Parts that are being compared, at most. Each may hold a file open at the receiver.
 pub(super) const MAX_UNCHECKED: usize = 64;
+/// Files with holes that are on the way, about at most: then no other file is begun that takes several pieces. Holes cost
+/// no bytes, so a stream that is slow could hold pieces of any number of files, and each of these is open at the receiver.
+const MAX_HOLED: usize = 64;
 
 /// What can be sent at once.
 #[derive(Debug, Default)]
@@ -34,6 +37,8 @@ pub struct Ready {
     /// Parts that differ.
     differing: VecDeque<(Arc<BigFile>, Span)>,
     next_number: u64,
+    /// Held by each file with holes that is on the way.
+    holed: Arc<()>,
 }
 
 impl Ready {
@@ -97,6 +102,9 @@ impl Ready {
                 if !pack.is_empty() {
                     return Some(Block::Pack(pack));
                 }
+                if Arc::strong_count(&self.holed) > MAX_HOLED {
+                    return None;
+                }
                 let (entry, there) = self.pop()?;
                 let number = self.number();
                 let file = BigFile {
@@ -104,6 +112,7 @@ impl Ready {
                     entry,
                     size,
                     reading: Mutex::new(Reading::new(size)),
+                    holed: OnceLock::new(),
                 };
                 self.slicing = Some((Arc::new(file), Slicing::new(size, there)));
                 break;
@@ -138,6 +147,16 @@ impl Ready {
         };
         self.unchecked.insert((file.number, span.offset), unchecked);
         Some(Block::There(file, span))
+    }
+
+    /// Notes that a file has holes, and of the part `beyond`, which was not taken yet, that it is one.
+    pub fn note_hole(&mut self, file: &BigFile, beyond: Option<Span>) {
+        file.holed.get_or_init(|| Arc::clone(&self.holed));
+        if let (Some(beyond), Some((slicing_file, slicing))) = (beyond, &mut self.slicing)
+            && slicing_file.number == file.number
+        {
+            slicing.note_hole(beyond);
+        }
     }
 
     fn number(&mut self) -> u64 {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use blake3::hazmat::left_subtree_len;
 use howdah_wire::Span;
+use howdah_wire::limits::MAX_PIECE_BYTES;
 
 /// What is still to be cut of one file.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct Slicing {
     size: u64,
     /// A part is no longer than this, in bytes.
     most: u64,
+    /// A hole that lies before what is to be cut, as far as was seen.
+    hole: Option<Span>,
 }
 
 impl Slicing {
@@ -45,7 +48,13 @@ impl Slicing {
             there: there.into(),
             size,
             most,
+            hole: None,
         }
+    }
+
+    /// Notes that the source has a hole there. Its parts are as long as a piece may be, because they cost nothing.
+    pub fn note_hole(&mut self, hole: Span) {
+        self.hole = Some(hole);
     }
 
     /// Whether the next part is one to be compared.
@@ -58,7 +67,7 @@ impl Slicing {
         self.lacking.is_empty() && self.there.is_empty()
     }
 
-    /// The next part, no longer than `limit`, a power of two: a subtree of the file's BLAKE3 tree.
+    /// The next part, no longer than `limit`, a power of two, unless it is a hole: a subtree of the file's BLAKE3 tree.
     pub fn next(&mut self, limit: u64) -> Option<Span> {
         let spans = if self.compares() {
             &mut self.there
@@ -70,7 +79,14 @@ impl Slicing {
             0 => u64::MAX,
             offset => 1 << offset.trailing_zeros(),
         };
-        let most = limit.min(aligned).min(self.most);
+        let of_hole = self.hole.map_or(0, |Span { offset, len }| {
+            let behind = (offset..offset + len).contains(&span.offset);
+            match behind {
+                true => (offset + len - span.offset).min(MAX_PIECE_BYTES),
+                false => 0,
+            }
+        });
+        let most = limit.max(of_hole).min(aligned).min(self.most);
         let len = match most.min(span.len) {
             // What is left of the file's last subtree.
             len if span.offset + len == self.size => len,
@@ -131,6 +147,24 @@ mod tests {
         assert_eq!(slicing.next(64 * UNIT), Some(span(0, UNIT + 1)));
     }
 
+    #[test]
+    fn parts_of_a_hole_are_as_long_as_a_piece_may_be() {
+        let size = 4 * MAX_PIECE_BYTES + UNIT;
+        let mut slicing = Slicing::new(size, Vec::new());
+        assert_eq!(slicing.next(UNIT), Some(span(0, UNIT)));
+        slicing.note_hole(span(UNIT, 3 * MAX_PIECE_BYTES - UNIT));
+        let mut cut = Vec::new();
+        while let Some(next) = slicing.next(UNIT) {
+            cut.push(next.len);
+        }
+        let doubled = cut.iter().take_while(|len| **len < MAX_PIECE_BYTES);
+        assert_eq!(doubled.sum::<u64>(), MAX_PIECE_BYTES - UNIT);
+        let longest = cut.iter().filter(|len| **len == MAX_PIECE_BYTES);
+        assert_eq!(longest.count(), 2);
+        let behind = &cut[cut.len() - 2..];
+        assert_eq!(behind, [UNIT, UNIT], "what lies behind it is data");
+    }
+
     proptest! {
         /// Whatever is there, the parts are pieces that the protocol takes, and make up the file.
         #[test]
@@ -138,11 +172,14 @@ mod tests {
             size in UNIT + 1..40 * UNIT,
             bounds in prop::collection::btree_set(0u64..41, 0..12),
             limits in prop::collection::vec(0u32..7, 1..9),
+            hole in (0u64..40, 0u64..40),
         ) {
             let bounds: Vec<u64> = bounds.into_iter().map(|unit| (unit * UNIT).min(size)).collect();
             let there = bounds.chunks_exact(2).map(|two| span(two[0], two[1] - two[0]));
             let there: Vec<_> = there.filter(|span| span.len > 0).collect();
             let mut slicing = Slicing::new(size, there.clone());
+            let hole = span((hole.0 * UNIT).min(size), (hole.1 * UNIT).min(size.saturating_sub(hole.0 * UNIT)));
+            slicing.note_hole(hole);
             let mut covered = std::collections::BTreeMap::new();
             for limit in limits.iter().cycle() {
                 let compares = slicing.compares();
@@ -152,7 +189,8 @@ mod tests {
                 });
                 prop_assert_eq!(compares, inside);
                 prop_assert!(there.is_empty() || next.len < size);
-                prop_assert!(next.len <= UNIT << limit);
+                let in_hole = hole.offset <= next.offset && next.offset + next.len <= hole.offset + hole.len;
+                prop_assert!(next.len <= UNIT << limit || in_hole);
                 let last = next.offset + next.len == size;
                 prop_assert!(next.len.is_power_of_two() || last);
                 prop_assert!(next.offset.is_multiple_of(next.len.next_power_of_two()));

@@ -27,6 +27,13 @@ impl SourceFile {
         &self.descriptor
     }
 
+    /// Whether it takes less space than it has bytes, so that it is worth a look for holes. Compression is another
+    /// reason.
+    pub fn may_have_holes(&self) -> bool {
+        let stored = u64::try_from(self.opened.st_blocks).unwrap_or(0);
+        stored.saturating_mul(512) < size(&self.opened)
+    }
+
     /// What has become of the file since it was opened, if it has changed: what was read may then be
     /// of no one moment. A program that writes through a mapping shows only when the kernel writes
     /// its pages back.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Far, PATIENCE, base, between, run, run_with, start};
 use crate::ends::{content, digests, keep_digests, listing, path, push};
+use crate::holes::holed_tree;
 
 #[test]
 fn files_are_told_by_their_content_between_far_ends_too() {
@@ -70,6 +71,24 @@ fn a_tree_goes_straight_from_one_far_end_to_the_other_whichever_connects() {
             let big = blake3::hash(&content(9_000_000)).to_hex().to_string();
             assert!(told.contains(&("big".into(), big)), "{told:?}");
         }
+    }
+}
+
+#[test]
+fn holes_are_told_from_one_far_end_to_the_other() {
+    for sparse in [true, false] {
+        let base = base();
+        let (src, dst) = (base.path().join("src"), base.path().join("dst"));
+        holed_tree(&src.join("holed"));
+        let mut job = between(push(&[&src], &dst), "sender");
+        job["keep"] = json!({"sparse": sparse});
+        let outcome = run(&job).unwrap();
+        assert!(listing(&src) == listing(&dst));
+        let count = |key: &str| outcome[key].as_u64().unwrap();
+        let files = listing(&src).into_iter().filter(|one| one.0 != *"link");
+        let all = files.map(|one| one.4.len() as u64).sum::<u64>();
+        assert_eq!(count("bytes") + count("hole_bytes"), all);
+        assert!(count("hole_bytes") > 48 << 20, "{outcome}");
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::ends::{self, Ends, content, job, listing};
+use crate::holes::holed_tree;
 use crate::piped;
 use crate::session::{MIB, tree};
 
@@ -211,6 +212,31 @@ fn connections_that_break_are_replaced_and_nothing_is_lost_or_comes_twice() {
         cuts += cut;
     }
     assert!(cuts > 50, "{cuts}");
+}
+
+#[test]
+fn holes_that_a_broken_connection_has_lost_are_told_again() {
+    let mut replaced = 0;
+    for seed in 0..8 {
+        let direction = ["push", "pull"][seed as usize % 2];
+        let how = [Cut::Reset, Cut::Closed][seed as usize / 2 % 2];
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        holed_tree(&source);
+        let mut job = job(direction, &[&source], &target);
+        job["keep"] = json!({"sparse": seed / 4 == 0});
+        let proxy = Proxy::new(how, drawn(seed + 1, 8, 2 << 20));
+        let outcome = run_through(&proxy, &job).result();
+        proxy.over.store(true, Ordering::Relaxed);
+        let outcome = outcome.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(listing(&target) == listing(&source), "seed {seed}");
+        let count = |key: &str| outcome[key].as_u64().unwrap();
+        let sizes = listing(&source).into_iter().map(|one| one.4.len() as u64);
+        let all = sizes.sum::<u64>();
+        assert_eq!(count("bytes") + count("hole_bytes"), all, "seed {seed}");
+        replaced += count("connections_replaced");
+    }
+    assert!(replaced > 20, "{replaced}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A near end that lies, and strangers at the far end's door.
 
-mod liar;
+pub mod liar;
 mod pieces;
 mod strangers;
 mod words;

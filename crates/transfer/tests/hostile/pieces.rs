@@ -172,9 +172,7 @@ fn a_file_with_a_part_missing_is_not_complete() {
     let totals = Totals {
         bytes: 1 << 20,
         files: 1,
-        folders: 0,
-        links: 0,
-        special_files: 0,
+        ..Totals::default()
     };
     bytes.extend(header(Piece::End(totals)));
     let reason = Liar::begin().lie(&bytes);

@@ -41,9 +41,7 @@ fn strangers_are_turned_away_and_change_nothing() {
     let totals = Totals {
         bytes: 6,
         files: 1,
-        folders: 0,
-        links: 0,
-        special_files: 0,
+        ..Totals::default()
     };
     stream.write_all(&header(Piece::End(totals))).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();

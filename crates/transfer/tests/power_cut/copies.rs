@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -146,8 +146,7 @@ impl Copy {
         };
         if self.kind == Kind::Mirrors {
             asked["delete"] = json!(true);
-            asked["keep"] =
-                json!({"hard_links": true, "owner": true, "group": true, "xattrs": true});
+            asked["keep"] = json!({"hard_links": true, "owner": true, "group": true, "xattrs": true, "sparse": true});
         }
         asked
     }
@@ -261,6 +260,15 @@ pub fn write_tree(root: &Path, version: usize) {
         fs::write(root.join(format!("sub/{number}")), bytes).unwrap();
     }
     fs::write(root.join("sub/deep/one"), content(300_000 + version)).unwrap();
+    write_holed(&root.join("holed"), version);
+}
+
+/// A file with a hole before its data and one behind.
+pub fn write_holed(path: &Path, version: usize) {
+    let holed = File::create(path).unwrap();
+    holed.set_len(2 * MIB as u64 + 5).unwrap();
+    let data = content(9_000 + version);
+    holed.write_all_at(&data, MIB as u64).unwrap();
 }
 
 /// A tree of which all can be kept; each version has files that the others have not, and owners of its own.
@@ -269,6 +277,7 @@ fn write_mirror(root: &Path, version: usize) {
     fs::create_dir_all(root.join("names/at once")).unwrap();
     fs::create_dir_all(root.join(format!("gone {version}/at once"))).unwrap();
     fs::write(root.join("big"), content(2 * MIB + version)).unwrap();
+    write_holed(&root.join("holed"), version);
     fs::write(root.join("program"), content(9_000 + version)).unwrap();
     chown(root.join("program"), Some(id), Some(id)).unwrap();
     fs::set_permissions(root.join("program"), Permissions::from_mode(0o4755)).unwrap();

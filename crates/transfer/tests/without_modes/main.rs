@@ -11,7 +11,7 @@ mod privilege;
 mod system;
 
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::thread;
@@ -28,7 +28,7 @@ const MIB: usize = 1 << 20;
 const MODES: &str = "modes are not kept: the file system refuses them, first for ";
 const TIMES: &str = "times are not kept: the file system refuses them, first for ";
 /// The files of the tree, and the bytes in them.
-const FILES: usize = 44;
+const FILES: usize = 45;
 
 /// A tree on a disk as usual, and a file system without modes beside it.
 struct World {
@@ -63,6 +63,10 @@ impl World {
         for number in 0..3 {
             fs::write(source.join(format!("big {number}")), content(2 * MIB)).unwrap();
         }
+        // It can make no holes either.
+        let holed = File::create(source.join("holed")).unwrap();
+        holed.set_len(5 * MIB as u64 + 7).unwrap();
+        holed.write_all_at(b"data", 2 * MIB as u64).unwrap();
         symlink("big 1", source.join("link")).unwrap();
         fs::set_permissions(source.join("big 1"), fs::Permissions::from_mode(0o400)).unwrap();
         let closed = source.join("sub/closed");

@@ -135,10 +135,7 @@ impl Movement {
     fn owed(&self, context: &Context) -> Owed {
         let board = &context.board;
         let notes = lock(&board.notes);
-        let there = notes
-            .skipped
-            .bytes
-            .saturating_add(board.resumed_bytes.load(Ordering::Relaxed));
+        let there = notes.skipped.bytes.saturating_add(board.unsent_bytes());
         let to_move = notes.scanned.bytes.saturating_sub(there);
         if !self.steps.accepted {
             Owed::Step("has not said whether it takes the copy")

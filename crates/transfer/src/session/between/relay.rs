@@ -260,6 +260,8 @@ impl<'a> Relay<'a> {
                     board.payload_begins();
                 }
                 board.bytes.store(progress.bytes, Ordering::Relaxed);
+                let hole_bytes = &board.hole_bytes;
+                hole_bytes.store(progress.hole_bytes, Ordering::Relaxed);
                 board.files.store(progress.files, Ordering::Relaxed);
                 let resumed = &board.resumed_bytes;
                 resumed.store(progress.resumed, Ordering::Relaxed);
@@ -375,6 +377,7 @@ impl<'a> Relay<'a> {
         let account = Account {
             totals: Totals {
                 bytes: board.bytes.load(Ordering::Relaxed),
+                hole_bytes: board.hole_bytes.load(Ordering::Relaxed),
                 files: board.files.load(Ordering::Relaxed),
                 ..made
             },
