@@ -328,6 +328,26 @@ def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
     assert full.failed == "No space left on device"
 
 
+def test_a_wait_is_one_line_of_the_log_however_often_it_is_said(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "log", "0f3a9c", "")
+    for second in range(8, 12):
+        # As a copy does each tick: a look, then what it waits for. A pause in an outage is another wait.
+        log.progress(progress())
+        log.waiting(f"no answer from dtn2 for {second} s; trying again for another 4 min")
+        log.waiting("paused; continue with: howdah continue 0f3a9c")
+    log.progress(progress())
+    log.progress(progress())
+    for second in (8, 9):
+        log.progress(progress())
+        log.waiting(f"no answer from dtn2 for {second} s; trying again for another 4 min")
+    log.waiting("ssh ended; trying again for another 9 s")
+    log.waiting("ssh ended; trying again for another 8 s")
+    log.ended(run())
+    lines = (tmp_path / "log").read_text().splitlines()
+    told = [line.partition(" waits ")[2] for line in lines if " waits " in line]
+    assert told == ["no answer from dtn2 for 8 s", "paused", "no answer from dtn2 for 8 s", "ssh ended"]
+
+
 def test_a_copy_does_not_wait_for_its_socket() -> None:
     began_s = time.monotonic()
     for _ in range(10):

@@ -31,7 +31,10 @@ class LogFile:
         """Opens the log, and begins with ``started``. Raises HowdahError where it cannot be written."""
         self._job = job
         self._now: Progress | None = None
-        self._waited: str | None = None
+        self._waits: set[str] = set()
+        """The waits that go on, each written already,"""
+        self._seen: set[str] = set()
+        """and those of them that were seen since the last look."""
         self._digests: BinaryIO | None = None
         """Those of the session."""
         self._part = b""
@@ -72,7 +75,8 @@ class LogFile:
         if now.latest is not None and (before is None or now.latest != before.latest):
             what = f"{count(now.latest.streams, 'stream')} ({now.latest.why})"
             self._write("steered", what if now.latest.refused is None else f"refused: {now.latest.refused}")
-        self._waited = None
+        # A copy that waits says so after each look, so a wait is over once a look has passed without it.
+        self._waits, self._seen = self._seen, set()
         self._tell_files(_AT_ONCE_BYTES)
 
     def rereading(self, files: int, now: Counts) -> None:
@@ -85,11 +89,12 @@ class LogFile:
             self._write("said", line)
 
     def waiting(self, text: str) -> None:
-        """Writes what is waited for, once."""
+        """Writes what is waited for, once a wait."""
         what = text.partition(";")[0]
         kind = what.partition(" for ")[0]
-        if kind != self._waited:
-            self._waited = kind
+        self._seen.add(kind)
+        if kind not in self._waits:
+            self._waits.add(kind)
             self._write("waits", what)
 
     def close(self) -> None:
