@@ -70,7 +70,7 @@ ROWS = (
     Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
     Spelling("-e, --rsh COMMAND", SAME, "the ssh command with its options, as 'ssh -p 2222 -J jump'"),
     Spelling("-q, --quiet", SAME, "prints no progress and no summary"),
-    Spelling("--log-file FILE", SAME, "a line for each file and each event (docs/jobs.md)"),
+    Spelling("--log-file FILE", SAME, "a line for each copied file and each event (docs/jobs.md)"),
     Spelling("--exclude PATTERN", SAME, "leaves out names that match (docs/leave-out.md)"),
     Spelling("--include PATTERN", SAME, "copies names that match, unless an earlier option leaves them out"),
     Spelling("--exclude-from FILE", SAME, "leaves out names that match a pattern in FILE"),

@@ -14,6 +14,7 @@ from howdah._native import format_bytes
 from howdah.arguments import NotHere, literal
 from howdah.remote.messages import FarHello, Progress
 from howdah.text import count, printable
+from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.record import Record
 from howdah.values.verification import Counts
@@ -112,12 +113,26 @@ class LogFile:
             moved = f"{format_bytes(outcome.bytes)}, {count(outcome.files, 'file')}"
             skipped = f"{outcome.files_skipped:,} skipped, {outcome.restarts} restarts"
             self._write("moved", f"{moved}, {skipped}, in {outcome.elapsed_s:.1f} s")
+        self._tell_removed(outcome)
         if record.verification is not None:
             counts, unread = record.verification.counts, record.verification.skipped
             read = f"{count(counts.files, 'file')} read again, {counts.disagreeing} not as sent"
             self._write("verified", f"{read}, {unread:,} skipped")
         self._write("end", "complete" if record.error is None else f"failed: {record.error}")
         self._file.close()
+
+    def _tell_removed(self, outcome: Outcome | None) -> None:
+        """Writes how many ``--delete`` has removed, also of a copy that did not come to its end.
+
+        Their names stay at the receiver.
+        """
+        what = "that the source does not have"
+        if outcome is None:
+            if self._now is not None and self._now.removed:
+                self._write("removed", f"{self._now.removed:,} {what}, so far")
+        elif (removal := outcome.removal) is not None:
+            dry = "" if outcome.dry_run_plan is None else " (a dry run)"
+            self._write("removed", f"{removal.removed:,} of {removal.extraneous:,} {what}{dry}")
 
     def _tell_files(self, most_bytes: int | None) -> None:
         """Writes a line for each file whose digest is there, as ``b3sum`` names it."""
