@@ -223,7 +223,10 @@ def _would(outcome: Outcome, target: str | None) -> list[str]:
     parts = [f"Would copy {count(files, 'file')}", format_bytes(size)]
     parts += [count(number, noun) for number, noun in _linked_and_special(outcome) if number]
     where = f", to {target}" if target else ""
-    removes = "" if outcome.removal is None else f"; remove {remove + beyond.remove:,}"
+    removes = ""
+    if outcome.removal is not None:
+        none_of = "" if outcome.removal.held is None else "none of "
+        removes = f"; remove {none_of}{remove + beyond.remove:,}"
     return [*lines, *_warnings(outcome), f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
 
 
