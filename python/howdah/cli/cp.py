@@ -281,7 +281,8 @@ COMMANDS = (
                 PORTS,
                 Option(
                     "--patience TIME",
-                    "How long to keep trying when the path or the far host fails. Default: 5min.",
+                    "How long to keep trying when the path or the far host fails, "
+                    "a silent path at least 15s. Default: 5min.",
                     rare=True,
                     sets=["patience_s"],
                 ),
