@@ -11,7 +11,7 @@ import pytest
 from howdah.remote import ssh
 from howdah.remote.messages import Progress
 from howdah.transfer import run
-from howdah.transfer.again import Earlier, Patience
+from howdah.transfer.again import LEAST_UNANSWERED_S, Earlier, Patience, unanswered
 from howdah.values.outcome import Change, Outcome, Sample
 
 NOW = Progress(
@@ -311,3 +311,27 @@ def test_how_long_ssh_lives_without_answers_is_the_users_to_say(
     options = login._options(True, 300.0)
     alive = [option for option in options if option.startswith("ServerAlive")]
     assert alive == (["ServerAliveInterval=5", "ServerAliveCountMax=84"] if ours else [])
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "patience_s", "left"),
+    [
+        (12.0, 300.0, "4 min 48 s"),
+        (8.3, 8.0, "7 s"),
+        (14.7, 8.0, "1 s"),
+        (16.0, 0.0, "0 s"),
+        (299.8, 300.0, "1 s"),
+    ],
+)
+def test_what_is_left_of_the_patience_counts_down_to_the_end(
+    silent_s: float, patience_s: float, left: str
+) -> None:
+    said = unanswered("dtn2", silent_s, patience_s)
+    assert said.startswith("no answer from dtn2 for ")
+    assert said.endswith(f"; trying again for another {left}")
+
+
+def test_the_least_patience_is_that_of_the_data_plane() -> None:
+    there = Path(__file__).parents[2] / "crates" / "transfer" / "src" / "session" / "reachability.rs"
+    assert f"LEAST_PATIENCE: Duration = Duration::from_secs({LEAST_UNANSWERED_S:.0f});" in there.read_text()
+    assert f"at least {LEAST_UNANSWERED_S:.0f} s" in Path(there.parents[4] / "docs/transfer.md").read_text()

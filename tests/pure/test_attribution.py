@@ -11,7 +11,7 @@ from howdah.remote.endpoints import route
 from howdah.transfer import attributing
 from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome, of_progress, thread
-from howdah.values.bottleneck import Bottleneck, Cause
+from howdah.values.bottleneck import Bottleneck, Cause, Share
 from howdah.values.listened import Dip, HeardThen, Listened
 from howdah.values.outcome import Change, Outcome, Sample, Spent, StreamOutcome
 from howdah.values.rests import without_rests
@@ -342,6 +342,32 @@ def test_the_gain_is_never_more_than_the_capacity_that_was_measured() -> None:
         assert "800 Mb/s; this path carries 1.60 Gb/s. To mend it" in said
     slower = found(*CASES[Cause.PATH], Asked(known_bps=1.5 * full.rate_bps, capacity_bps=2 * full.rate_bps))
     assert slower.faster == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize(
+    ("way", "cause", "named"),
+    [
+        ({"by_far_end": "10.9.0.2:43211: no answer"}, Cause.START, True),
+        ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.START, True),
+        ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.PATH, True),
+        ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.END, True),
+        ({"by_far_end": "10.9.0.2:43211: no answer"}, Cause.PATH, False),
+        ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.SOURCE_DISK, False),
+        ({}, Cause.START, False),
+    ],
+)
+def test_a_closed_data_port_is_named_where_it_cost_the_time(
+    direction: str, way: dict[str, str], cause: Cause, named: bool
+) -> None:
+    ends = Ends.of(outcome(WAITS, WAITS, direction=direction, **way), "dtn2", None)
+    main = Share(cause=cause, share=0.65, evidence="")
+    said = line(Bottleneck(total_s=20.0, shares=[main], rate_bps=1e9, known_bps=9e9, faster=2.5), ends)
+    assert said is not None
+    port = "To mend it, have the data port opened, as howdah doctor dtn2 says: up to 2.5 times as fast"
+    assert said.endswith(port) is named
+    assert (", with the data port closed, took 65% of the time" in said) is named
+    assert ("doctor" in said) is named
 
 
 def test_of_a_path_that_nobody_has_measured_no_gain_is_told() -> None:

@@ -87,6 +87,17 @@ def test_what_was_not_removed_is_an_error_in_words() -> None:
     assert unread is not None
     assert unread.startswith("1 file or folder could not be read")
     assert unread.endswith("nothing was removed, because the source may have what could not be read")
+    one = Removal(extraneous=1, removed=0, failed=0, held="too-many")
+    assert str(said(one)).startswith(
+        "the target has 1 file, folder or link that the source does not have, more"
+    )
+    dry = asked("--delete", "--dry-run", "a", "dtn2:d")
+    outcome = finished(removal=came_to(0, held="left-out"), left_out=["cannot read x"]).outcome
+    assert outcome is not None
+    assert str(in_words(dry, outcome)).endswith(
+        "everything else would be copied; "
+        "nothing would be removed, because the source may have what could not be read"
+    )
     assert said(came_to(11_999, failed=1)) == (
         "1 file or folder of the target could not be removed; the warnings say why"
     )
@@ -117,6 +128,9 @@ def test_a_dry_run_lists_what_would_go() -> None:
     ]
     assert lines[-1].startswith("Would copy 1 file, 1.00 kB")
     assert lines[-1].endswith("; skip 1; remove 7.")
+    held = came_to(0, held="too-many")
+    shown = summary(finished(dry_run_plan=actions, dry_run_beyond=beyond, removal=held), None)
+    assert shown.endswith("; skip 1; remove none of 7.")
 
 
 def test_what_lost_sessions_have_removed_counts() -> None:

@@ -29,7 +29,7 @@ from howdah.transfer.standing import Watched
 from howdah.transfer.valve import Valve
 from howdah.values.bottleneck import Cause
 from howdah.values.limit import Limits
-from howdah.values.outcome import Change, Spent
+from howdah.values.outcome import Change, Removal, Spent
 from howdah.words.jobs import line
 
 RECORD = "20260302T081502.110000Z-0f3a9c"
@@ -326,6 +326,64 @@ def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
     full = LogFile(Path("/dev/full"), "0f3a9c", "")
     full.ended(record)
     assert full.failed == "No space left on device"
+
+
+def test_a_wait_is_one_line_of_the_log_however_often_it_is_said(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "log", "0f3a9c", "")
+    for second in range(8, 12):
+        # As a copy does each tick: a look, then what it waits for. A pause in an outage is another wait.
+        log.progress(progress())
+        log.waiting(f"no answer from dtn2 for {second} s; trying again for another 4 min")
+        log.waiting("paused; continue with: howdah continue 0f3a9c")
+    log.progress(progress())
+    log.progress(progress())
+    for second in (8, 9):
+        log.progress(progress())
+        log.waiting(f"no answer from dtn2 for {second} s; trying again for another 4 min")
+    log.waiting("ssh ended; trying again for another 9 s")
+    log.waiting("ssh ended; trying again for another 8 s")
+    log.ended(run())
+    lines = (tmp_path / "log").read_text().splitlines()
+    told = [line.partition(" waits ")[2] for line in lines if " waits " in line]
+    assert told == ["no answer from dtn2 for 8 s", "paused", "no answer from dtn2 for 8 s", "ssh ended"]
+
+
+@pytest.mark.parametrize(
+    ("removal", "keys", "seen", "said"),
+    [
+        (Removal(extraneous=3, removed=3, failed=0), {}, 3, ["removed 3 of 3 that the source does not have"]),
+        (
+            Removal(extraneous=1200, removed=1198, failed=2),
+            {},
+            1198,
+            ["removed 1,198 of 1,200 that the source does not have"],
+        ),
+        (
+            Removal(extraneous=3, removed=0, failed=0),
+            {"dry_run_plan": []},
+            0,
+            ["removed 0 of 3 that the source does not have (a dry run)"],
+        ),
+        (Removal(extraneous=0, removed=0, failed=0), {}, 0, ["removed 0 of 0 that the source does not have"]),
+        (None, {}, 0, []),
+    ],
+)
+def test_the_log_tells_how_many_were_removed(
+    tmp_path: Path, removal: Removal | None, keys: dict[str, list[str]], seen: int, said: list[str]
+) -> None:
+    record = run()
+    assert record.outcome is not None
+    outcome = msgspec.structs.replace(record.outcome, removal=removal, **keys)
+    stopped = msgspec.structs.replace(record, outcome=None, error="interrupted")
+    for each, shown in ((msgspec.structs.replace(record, outcome=outcome), said), (stopped, None)):
+        log = LogFile(tmp_path / each.kind, "0f3a9c", "")
+        log.progress(progress(removed=seen))
+        log.ended(each)
+        told = [line.split(" ", 2)[2] for line in (tmp_path / each.kind).read_text().splitlines()]
+        before_the_stop = [f"removed {seen:,} that the source does not have, so far"] if seen else []
+        expected = before_the_stop if shown is None else shown
+        assert [line for line in told if line.startswith("removed")] == expected
+        (tmp_path / each.kind).unlink()
 
 
 def test_a_copy_does_not_wait_for_its_socket() -> None:

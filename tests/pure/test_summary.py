@@ -122,6 +122,24 @@ def test_nothing_to_move() -> None:
     assert summary(finished(bytes=0, moving_s=None), None).startswith("Nothing to move, in 4.00 s")
 
 
+@pytest.mark.parametrize(
+    ("changed", "first", "to"),
+    [
+        ({"files": 0, "folders": 0, "files_skipped": 0}, "Nothing was copied, in 4.00 s", False),
+        ({"files": 0, "folders": 0}, "Nothing was copied, in 4.00 s", True),
+        ({"files": 0, "folders": 1}, "No file was copied, in 4.00 s", True),
+        ({"files": 1}, "0 B in 4.00 s", True),
+    ],
+)
+def test_what_could_not_be_copied_was_not_nothing_to_move(
+    changed: dict[str, int], first: str, to: bool
+) -> None:
+    why = "/run42/a: it changed while it was read; run the same command again"
+    shown = summary(finished(bytes=0, moving_s=None, target="t/a", left_out=[why], **changed), None)
+    assert shown.splitlines()[0] == first
+    assert ("\nTo dtn2:t/a\n" in shown) is to
+
+
 def test_a_spoilt_run_and_warnings_are_shown_wherever_it_is_shown() -> None:
     made = msgspec.structs.replace(finished(warnings=["odd"]), flags=["lateness"])
     assert "warning: odd" in summary(made, None)

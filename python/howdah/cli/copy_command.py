@@ -87,7 +87,7 @@ def request(
     **as_it_is: Any,  # noqa: ANN401, what ``copy_request`` takes by the same name
 ) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
-    if streams is not None and not (streams.isascii() and streams.isdecimal()):
+    if streams is not None and not (streams.isascii() and streams.removeprefix("-").isdecimal()):
         raise HowdahError(f"--streams {streams} is not a whole number; give for example --streams 8")
     return copy_request(
         names,

@@ -6,7 +6,7 @@ A copy waits for ssh before its first byte, so whatever it can load while ssh co
 import gc
 import os
 
-from howdah.cli.table import FAR_HOWDAH, PORTS, QUIET, Argument, Command, Option, as_json, path
+from howdah.cli.table import FAR_HOWDAH, PORTS, QUIET, Argument, Command, Option, WrongLine, as_json, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def start(**given: "Any") -> int:  # noqa: ANN401
     from howdah.remote import standby  # noqa: PLC0415
 
     interrupt.install()
+    if given["memory"] is None and len(given["names"]) < 2:
+        raise WrongLine("a copy needs a source and a destination; write: howdah cp SRC… DST")
     use_ssh(given.pop("rsh"))
     try:
         # A share is asked for before ssh connects, which may be held to it.
@@ -279,7 +281,8 @@ COMMANDS = (
                 PORTS,
                 Option(
                     "--patience TIME",
-                    "How long to keep trying when the path or the far host fails. Default: 5min.",
+                    "How long to keep trying when the path or the far host fails, "
+                    "a silent path at least 15s. Default: 5min.",
                     rare=True,
                     sets=["patience_s"],
                 ),

@@ -70,7 +70,7 @@ ROWS = (
     Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
     Spelling("-e, --rsh COMMAND", SAME, "the ssh command with its options, as 'ssh -p 2222 -J jump'"),
     Spelling("-q, --quiet", SAME, "prints no progress and no summary"),
-    Spelling("--log-file FILE", SAME, "a line for each file and each event (docs/jobs.md)"),
+    Spelling("--log-file FILE", SAME, "a line for each copied file and each event (docs/jobs.md)"),
     Spelling("--exclude PATTERN", SAME, "leaves out names that match (docs/leave-out.md)"),
     Spelling("--include PATTERN", SAME, "copies names that match, unless an earlier option leaves them out"),
     Spelling("--exclude-from FILE", SAME, "leaves out names that match a pattern in FILE"),
@@ -306,7 +306,7 @@ def ours(words: "Sequence[str]", options: "Mapping[str, Option]") -> "tuple[list
     """A line with its options of rsync and scp as ``howdah cp`` has them, and notes on what they will not do.
 
     ``options`` are those of the command, by flag; what is one of them, or of neither, is left as it is.
-    Raises UsageError for options that are refused.
+    Raises UsageError for options that are refused, and HowdahError for a rate that cannot be.
     """
     reading = _Reading(words, options)
     while reading.left:
@@ -402,6 +402,8 @@ class _Reading:
                 self.refused.append(
                     f"{flag} {value or ''}: not a rate in rsync's units; use for example --limit 100Mbit"
                 )
+            elif made != "none":
+                _check_limit(f"{flag} {value}", made)
             self.words.append(made or "")
         if row.means == REFUSED:
             self.refused.append(f"{flag}: {row.text}")
@@ -451,7 +453,24 @@ class _Reading:
 
     def limit(self, number: str) -> None:
         """Takes scp's ``-l 1000``, in kbit/s."""
+        _check_limit(f"-l {number}", f"{number}kbit")
         self.words += ["--limit", f"{number}kbit"]
+
+
+def _check_limit(typed: str, rate: str) -> None:
+    """Raises HowdahError for a rate that no limit can have; the line knows it as ``typed``."""
+    # Other lines are read before that is loaded.
+    from howdah import HowdahError  # noqa: PLC0415
+    from howdah._native import format_rate, parse_rate  # noqa: PLC0415
+    from howdah.values.limit import LIMIT_BPS_MIN  # noqa: PLC0415
+
+    try:
+        rate_bps = parse_rate(rate)
+    except HowdahError:
+        raise HowdahError(f"{typed} is too high a rate; use for example --limit 100Mbit") from None
+    if rate_bps < LIMIT_BPS_MIN:
+        least = f"{format_rate(LIMIT_BPS_MIN)}, the least limit"
+        raise HowdahError(f"{typed} is below {least}; to stop a copy for a while, use howdah pause")
 
 
 _WITH_MODES = ("-p", "--perms", "-a", "--archive", "-A", "--acls")

@@ -73,7 +73,7 @@ def route(arguments: list[str], *, memory: bool) -> Route:
     if memory:
         return _memory_route(arguments)
     if len(arguments) < 2:
-        raise HowdahError("a copy needs a source and a destination; write: howdah cp SRC… DST")
+        raise HowdahError("a copy needs a source and a destination")
     *sources, destination = [parse(argument) for argument in arguments]
     if "" in arguments:
         raise HowdahError("a name is empty; write . for the folder you are in")

@@ -19,6 +19,25 @@ _LASTS_S = 10.0
 _UNSEEN_S = 1.0
 """The longest time before its loss of which a session's last report may not tell."""
 
+LEAST_UNANSWERED_S = 15.0
+"""Whatever the patience is, a path may bring nothing for so long (crates/transfer, reachability.rs)."""
+
+
+def unanswered(host: str, silent_s: float, patience_s: float) -> str:
+    """``no answer from dtn2 for 12 s; trying again for another 4 min 48 s``"""
+    left_s = max(patience_s, LEAST_UNANSWERED_S) - silent_s
+    return f"no answer from {host} for {_clock(round(silent_s))}; {for_another(left_s)}"
+
+
+def for_another(left_s: float) -> str:
+    """``trying again for another 9 s``, which is 0 s only at the end."""
+    return f"trying again for another {_clock(math.ceil(max(0.0, left_s)))}"
+
+
+def _clock(duration_s: int) -> str:
+    minutes, seconds = divmod(duration_s, 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
 
 class Patience:
     """How long a copy has gone without a new byte, and how long it pauses before the next session."""

@@ -14,7 +14,8 @@ def in_words(request: Request, outcome: Outcome) -> str | None:
 
 def _not_removed(request: Request, removal: Removal) -> list[str]:
     if removal.held == "left-out":
-        return ["nothing was removed, because the source may have what could not be read"]
+        rest = "would be" if request.dry_run else "was"
+        return [f"nothing {rest} removed, because the source may have what could not be read"]
     if removal.held == "too-many":
         most = request.delete.most if request.delete else None
         then = (
@@ -22,8 +23,10 @@ def _not_removed(request: Request, removal: Removal) -> list[str]:
             if request.dry_run
             else f"so none was removed; list them with {_named(request, 'dry_run')}, or allow more"
         )
+        one = removal.extraneous == 1
+        what = "1 file, folder or link" if one else f"{removal.extraneous:,} files, folders and links"
         return [
-            f"the target has {removal.extraneous:,} files, folders and links that the source does not have, "
+            f"the target has {what} that the source does not have, "
             f"more than {_named(request, 'max_delete')} {most}, {then}"
         ]
     if removal.failed:

@@ -14,6 +14,7 @@ from howdah._native import format_bytes
 from howdah.arguments import NotHere, literal
 from howdah.remote.messages import FarHello, Progress
 from howdah.text import count, printable
+from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.record import Record
 from howdah.values.verification import Counts
@@ -31,7 +32,10 @@ class LogFile:
         """Opens the log, and begins with ``started``. Raises HowdahError where it cannot be written."""
         self._job = job
         self._now: Progress | None = None
-        self._waited: str | None = None
+        self._waits: set[str] = set()
+        """The waits that go on, each written already,"""
+        self._seen: set[str] = set()
+        """and those of them that were seen since the last look."""
         self._digests: BinaryIO | None = None
         """Those of the session."""
         self._part = b""
@@ -72,7 +76,8 @@ class LogFile:
         if now.latest is not None and (before is None or now.latest != before.latest):
             what = f"{count(now.latest.streams, 'stream')} ({now.latest.why})"
             self._write("steered", what if now.latest.refused is None else f"refused: {now.latest.refused}")
-        self._waited = None
+        # A copy that waits says so after each look, so a wait is over once a look has passed without it.
+        self._waits, self._seen = self._seen, set()
         self._tell_files(_AT_ONCE_BYTES)
 
     def rereading(self, files: int, now: Counts) -> None:
@@ -85,11 +90,12 @@ class LogFile:
             self._write("said", line)
 
     def waiting(self, text: str) -> None:
-        """Writes what is waited for, once."""
+        """Writes what is waited for, once a wait."""
         what = text.partition(";")[0]
         kind = what.partition(" for ")[0]
-        if kind != self._waited:
-            self._waited = kind
+        self._seen.add(kind)
+        if kind not in self._waits:
+            self._waits.add(kind)
             self._write("waits", what)
 
     def close(self) -> None:
@@ -107,12 +113,26 @@ class LogFile:
             moved = f"{format_bytes(outcome.bytes)}, {count(outcome.files, 'file')}"
             skipped = f"{outcome.files_skipped:,} skipped, {outcome.restarts} restarts"
             self._write("moved", f"{moved}, {skipped}, in {outcome.elapsed_s:.1f} s")
+        self._tell_removed(outcome)
         if record.verification is not None:
             counts, unread = record.verification.counts, record.verification.skipped
             read = f"{count(counts.files, 'file')} read again, {counts.disagreeing} not as sent"
             self._write("verified", f"{read}, {unread:,} skipped")
         self._write("end", "complete" if record.error is None else f"failed: {record.error}")
         self._file.close()
+
+    def _tell_removed(self, outcome: Outcome | None) -> None:
+        """Writes how many ``--delete`` has removed, also of a copy that did not come to its end.
+
+        Their names stay at the receiver.
+        """
+        what = "that the source does not have"
+        if outcome is None:
+            if self._now is not None and self._now.removed:
+                self._write("removed", f"{self._now.removed:,} {what}, so far")
+        elif (removal := outcome.removal) is not None:
+            dry = "" if outcome.dry_run_plan is None else " (a dry run)"
+            self._write("removed", f"{removal.removed:,} of {removal.extraneous:,} {what}{dry}")
 
     def _tell_files(self, most_bytes: int | None) -> None:
         """Writes a line for each file whose digest is there, as ``b3sum`` names it."""

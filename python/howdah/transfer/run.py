@@ -21,7 +21,7 @@ from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, ju
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Progress
 from howdah.transfer import globs, incomplete, sources
-from howdah.transfer.again import Patience
+from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
 from howdah.transfer.ends import FarEnds
 from howdah.transfer.pilot import Pilot, Schedule
@@ -164,18 +164,13 @@ def _pause(run: State, display: Display, patience: Patience, why: str) -> None:
         if not left_s:
             tried = format_duration(run.request.patience_s)
             raise HowdahError(f"{_first_clause(why)}; tried again for {tried}, the same command goes on")
-        display.waiting(f"{_first_clause(why)}; trying again for another {_clock(left_s)}")
+        display.waiting(f"{_first_clause(why)}; {for_another(left_s)}")
         interrupt.check()
         time.sleep(TICK_S)
 
 
 def _first_clause(why: str) -> str:
     return why.partition(";")[0]
-
-
-def _clock(duration_s: float) -> str:
-    minutes, seconds = divmod(round(duration_s), 60)
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def _session(run: State, display: Display, archive: Archive, handed: Plan | None) -> None:
@@ -330,9 +325,7 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
             _show(run, display, now)
             shown_s = now.elapsed_s
         if now.unanswered_s is not None:
-            left_s = max(0.0, run.request.patience_s - now.unanswered_s)
-            silent = f"no answer from {host} for {_clock(now.unanswered_s)}"
-            display.waiting(f"{silent}; trying again for another {_clock(left_s)}")
+            display.waiting(unanswered(host, now.unanswered_s, run.request.patience_s))
         display.far_says(ends.new_stderr())
         if (limit := run.valve.news()) is not None:
             ends.session.limit(msgspec.json.encode(limit))

@@ -14,12 +14,25 @@ class Ends(NamedTuple):
 
     sender: str
     receiver: str
+    shut: str | None = None
+    """The host whose data port was closed; None: it was open, or the data had no need of it."""
+    by_ssh: bool = False
+    """Whether the data then went through the ssh connection."""
 
     @classmethod
     def of(cls, outcome: Outcome, host: str | None, origin: str | None) -> "Ends":
         """Those of a copy: hosts by their names, and this one."""
         far, near = host or "the far host", origin or "this host"
-        return cls(near, far) if outcome.direction == "push" else cls(far, near)
+        by_ssh = outcome.through_ssh is not None
+        shut = far if by_ssh or outcome.by_far_end is not None else None
+        sender, receiver = (near, far) if outcome.direction == "push" else (far, near)
+        return cls(sender, receiver, shut, by_ssh)
+
+    def port_took(self, cause: Cause) -> bool:
+        """Whether a cause is that of a closed data port: another way is found late, and ssh is slower."""
+        if self.shut is None:
+            return False
+        return cause is Cause.START or (self.by_ssh and cause in {Cause.PATH, Cause.WINDOW, Cause.END})
 
 
 _WHAT = {
@@ -77,6 +90,9 @@ def line(found: Bottleneck | None, ends: Ends) -> str | None:
     names = ends._asdict()
     main = found.main
     what, mends = _WHAT[main.cause].format(**names), _MENDS[main.cause].format(**names)
+    if ends.port_took(main.cause):
+        what = f"{what}, with the data port closed,"
+        mends = f"have the data port opened, as howdah doctor {ends.shut} says"
     rates = "" if main.cause in {Cause.START, Cause.END} else _rates(found)
     unknown = main.cause is Cause.PATH and found.known_bps is None and found.capacity_bps is None
     gain = "" if unknown else f": {_gain(found)}"

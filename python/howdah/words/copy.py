@@ -77,8 +77,7 @@ def _target(record: Record) -> str | None:
 def _moved(outcome: Outcome, target: str | None) -> list[str]:
     lines = []
     if outcome.goodput_bps is None:
-        nothing = "Nothing to send" if outcome.hole_bytes else "Nothing to move"
-        lines.append(f"{nothing}, in {format_duration(outcome.elapsed_s)}")
+        lines.append(f"{_without_bytes(outcome)} in {format_duration(outcome.elapsed_s)}")
     else:
         rate = f"{format_rate(outcome.goodput_bps)}"
         if outcome.moving_bps is not None and outcome.setup_s is not None:
@@ -93,7 +92,7 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
         lines.append(", ".join(parts))
     if outcome.removal is not None and outcome.dry_run_plan is None:
         lines.append(f"Removed at the target: {outcome.removal.removed:,} that the source does not have")
-    if target is not None:
+    if target is not None and (parts or not outcome.left_out):
         lines.append(f"To {target}")
     if outcome.bytes_resumed:
         resumed = format_bytes(outcome.bytes_resumed)
@@ -108,6 +107,18 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
         )
     lines += _ridden(outcome)
     return lines
+
+
+def _without_bytes(outcome: Outcome) -> str:
+    """How the first line begins where no byte was moved, also if it was to move some and could not."""
+    if outcome.hole_bytes:
+        return "Nothing to send,"
+    if not outcome.left_out:
+        return "Nothing to move,"
+    if outcome.files:
+        return format_bytes(0)
+    others = outcome.folders or outcome.links or outcome.special_files
+    return "No file was copied," if others else "Nothing was copied,"
 
 
 def _ridden(outcome: Outcome) -> list[str]:
@@ -216,7 +227,10 @@ def _would(outcome: Outcome, target: str | None) -> list[str]:
     parts = [f"Would copy {count(files, 'file')}", format_bytes(size)]
     parts += [count(number, noun) for number, noun in _linked_and_special(outcome) if number]
     where = f", to {target}" if target else ""
-    removes = "" if outcome.removal is None else f"; remove {remove + beyond.remove:,}"
+    removes = ""
+    if outcome.removal is not None:
+        none_of = "" if outcome.removal.held is None else "none of "
+        removes = f"; remove {none_of}{remove + beyond.remove:,}"
     return [*lines, *_warnings(outcome), f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
 
 
