@@ -208,10 +208,13 @@ def test_the_commands_say_what_they_did(tmp_path: Path) -> None:
     filled(tmp_path / "a" / "howdah" / "records")
     a, b = ({"XDG_DATA_HOME": str(tmp_path / name)} for name in "ab")
     out = str(tmp_path / "out")
-    exported = msgspec.json.decode(howdah("archive", "export", "--json", out, **a).stdout, type=Exported)
+    written = howdah("archive", "export", "--json", out, **a)
+    assert written.stderr == ""
+    exported = msgspec.json.decode(written.stdout, type=Exported)
     assert (exported.runs, exported.folder) == (4, out)
     assert exported.size_bytes == sum(len(content) for content in files(Path(out)).values())
-    assert howdah("archive", "import", out, **b).stdout == "Imported 4 runs; 0 were here already\n"
+    imported = howdah("archive", "import", out, **b)
+    assert (imported.stdout, imported.stderr) == ("Imported 4 runs; 0 were here already\n", "")
     merged = howdah("archive", "merge", str(tmp_path / "a" / "howdah" / "records"), **b)
     assert merged.stdout == "Imported 0 runs; 4 were here already\n"
     shutil.rmtree(Path(out) / "traces")
