@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from howdah import HowdahError
 from howdah.bounds import Bounds
@@ -18,8 +18,7 @@ from howdah.bounds import Bounds
 Spell = Callable[[str, Mapping[str, object]], str]
 """What someone calls an argument, of its name and the values that are known."""
 
-P = ParamSpec("P")
-T = TypeVar("T")
+CallT = TypeVar("CallT", bound=Callable[..., Any])
 
 
 class BadArgument(HowdahError):
@@ -89,19 +88,22 @@ def check_one_of(name: str, value: str | None, choices: Sequence[str], what: str
         raise BadArgument(f"{{{name}}} is not {what}; give one of {', '.join(choices)}", **{name: value})
 
 
-def typed(call: Callable[P, T]) -> Callable[P, T]:
-    """The same call, which raises TypeError for an argument of another type, before anything is done."""
+def typed(call: CallT) -> CallT:
+    """The same call, which raises TypeError for an argument of another type, before anything is done.
+
+    Its own type is that of an identity: a type checker then knows the call's where modules import each other.
+    """
     names = call.__code__.co_varnames
     kinds: dict[str, Any] = {name: kind for name, kind in call.__annotations__.items() if name != "return"}
 
     @functools.wraps(call)
-    def checked(*args: P.args, **keywords: P.kwargs) -> T:
+    def checked(*args: object, **keywords: object) -> object:
         for name, value in (*zip(names, args, strict=False), *keywords.items()):
             if name in kinds and not _is_a(value, kinds[name]):
                 raise TypeError(f"{call.__name__}: {name} is {value!r}; it takes {_in_words(kinds[name])}")
         return call(*args, **keywords)
 
-    return checked
+    return cast("CallT", checked)
 
 
 def _is_a(value: object, kind: Any) -> bool:  # noqa: ANN401, whatever annotates an argument

@@ -1,5 +1,6 @@
 """What leaves an archive and comes into another is the same."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,22 +152,75 @@ def test_what_cannot_be_carried_over_is_told(tmp_path: Path) -> None:
         merge(source.inbox, source.root)
     with pytest.raises(HowdahError, match="has no records"):
         merge(source.inbox, tmp_path / "nowhere")
-    (out / "runs.parquet").write_bytes(b"no Parquet")
-    with pytest.raises(HowdahError, match="cannot read or write Parquet") as problem:
-        import_(Archive(tmp_path / "target").inbox, out)
-    assert "\n" not in str(problem.value)
+    table = (out / "runs.parquet").read_bytes()
+    footer = int.from_bytes(table[-8:-4], "little")
+    no_schema = table[: -8 - footer] + bytes(footer) + table[-8:]
+    for damaged in (b"", b"no Parquet", table[: len(table) // 2], no_schema):
+        (out / "runs.parquet").write_bytes(damaged)
+        with pytest.raises(
+            HowdahError, match=r"runs.parquet is damaged, .*; copy the exported folder again"
+        ) as problem:
+            import_(Archive(tmp_path / "target").inbox, out)
+        assert "\n" not in str(problem.value)
+
+
+def removed(trace: Path) -> None:
+    trace.unlink()
+
+
+def folder_removed(trace: Path) -> None:
+    shutil.rmtree(trace.parents[2])
+
+
+def cut_short(trace: Path) -> None:
+    trace.write_bytes(trace.read_bytes()[:-100])
+
+
+def one_sample_missing(trace: Path) -> None:
+    with duckdb.connect() as engine:
+        engine.read_parquet(str(trace)).filter("sample > 0").create("kept")
+        engine.table("kept").write_parquet(str(trace))
+
+
+@pytest.mark.parametrize("lose", [removed, folder_removed, cut_short, one_sample_missing])
+def test_a_run_whose_samples_are_lost_is_left_out_until_they_are_there(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    source, records = filled(tmp_path / "source", count=2)
+    target = Archive(tmp_path / "target")
+    out = tmp_path / "out"
+    export(source.inbox, ALL, out)
+    shutil.copytree(out, tmp_path / "again")
+    (trace,) = out.rglob("samples-0.parquet")
+    lose(trace)
+    received = import_(target.inbox, out)
+    assert (received.new, received.known) == (2, 0)
+    assert whole(target) == records[:2]
+    (problem,) = received.unreadable
+    assert f"left out 1 run, {records[2].id}: " in problem
+    assert problem.endswith("; copy the exported folder again, then import it")
+    assert ("is damaged" in problem) == (lose is cut_short)
+    assert import_(target.inbox, tmp_path / "again") == Received(new=1, known=2, unreadable=[])
+    assert whole(target) == records
 
 
 def test_the_commands_say_what_they_did(tmp_path: Path) -> None:
     filled(tmp_path / "a" / "howdah" / "records")
     a, b = ({"XDG_DATA_HOME": str(tmp_path / name)} for name in "ab")
     out = str(tmp_path / "out")
-    exported = msgspec.json.decode(howdah("archive", "export", "--json", out, **a).stdout, type=Exported)
+    written = howdah("archive", "export", "--json", out, **a)
+    assert written.stderr == ""
+    exported = msgspec.json.decode(written.stdout, type=Exported)
     assert (exported.runs, exported.folder) == (4, out)
     assert exported.size_bytes == sum(len(content) for content in files(Path(out)).values())
-    assert howdah("archive", "import", out, **b).stdout == "Imported 4 runs; 0 were here already\n"
+    imported = howdah("archive", "import", out, **b)
+    assert (imported.stdout, imported.stderr) == ("Imported 4 runs; 0 were here already\n", "")
     merged = howdah("archive", "merge", str(tmp_path / "a" / "howdah" / "records"), **b)
     assert merged.stdout == "Imported 0 runs; 4 were here already\n"
+    shutil.rmtree(Path(out) / "traces")
+    lacking = howdah("archive", "import", out, XDG_DATA_HOME=str(tmp_path / "c"))
+    assert (lacking.returncode, lacking.stdout) == (1, "Imported 2 runs; 0 were here already\n")
+    assert lacking.stderr.count("howdah: left out 1 run, ") == 2
     again = howdah("archive", "export", out, **a)
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     assert (

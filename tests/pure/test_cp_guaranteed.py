@@ -284,13 +284,16 @@ def test_what_a_share_gave() -> None:
     rtt_s=st.none() | st.floats(1e-4, 1.0),
     most_bps=st.integers(8000, 10**12),
     bytes_total=st.none() | st.integers(0, 2**45),
+    streams=st.none() | st.integers(1, 128),
 )
 def test_a_plan_leaves_congestion_control_to_the_rule_and_has_buffers_that_the_hosts_give(
+    *,
     sender: HostLimits,
     receiver: HostLimits,
     rtt_s: float | None,
     most_bps: int,
     bytes_total: int,
+    streams: int | None,
 ) -> None:
     share = Share(flow="images/base20", rate_bps=most_bps // 2, most_bps=most_bps, policy="lsst")
     path = paths.Path(
@@ -300,8 +303,10 @@ def test_a_plan_leaves_congestion_control_to_the_rule_and_has_buffers_that_the_h
         kind="guaranteed",
         bytes_total=bytes_total,
         share=share,
+        streams=streams,
     )
     plan = paths.decide(path)
+    assert streams in (None, plan.streams)
     assert plan.congestion_control is None
     window = sizes.windows(path)
     each = plan.buffer_bytes or window.autotuned_bytes

@@ -4,11 +4,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import hosts
+from samples import LIMITS, hosts
 
+from howdah._native import format_rate
 from howdah.decide import Path, decide, shared
 from howdah.values import plan, sizes
 from howdah.values.path import ASSUMED_RTT_S
+from howdah.values.plan import Alternative
 from howdah.values.record import HostLimits
 
 PATHS = st.builds(
@@ -126,6 +128,49 @@ def test_streams_are_compared_with_one_stream_unless_there_is_only_one(path: Pat
     else:
         assert said.startswith(f"{decided.streams} streams: ")
         assert ", one stream " in said
+
+
+@given(PATHS, st.integers(1, plan.STREAMS_MAX))
+def test_where_the_streams_are_given_the_buffers_are_for_so_many(path: Path, streams: int) -> None:
+    window, rtt_s = sizes.windows(path), path.rtt_s or ASSUMED_RTT_S
+    decided = decide(msgspec.structs.replace(path, streams=streams))
+    assert decided.streams == streams
+    needed = sizes.HEADROOM * sizes.TARGET_RATE_BPS / 8 * rtt_s
+    if window.explicit_bytes * streams > max(needed + streams, sizes.BUFFER_MIN_BYTES * streams):
+        assert (decided.buffer_bytes or 0) * streams >= needed
+    window_bytes = decided.buffer_bytes or window.autotuned_bytes
+    rate = format_rate(sizes.window_rate_bps(streams, window_bytes, rtt_s))
+    (said,) = (each for each in decided.why.summary if each.lower().find("buffers ") >= 0)
+    assert rate in said
+
+
+def test_one_stream_is_judged_by_the_window_that_it_could_have() -> None:
+    here = msgspec.structs.replace(LIMITS, privileged=True)
+    path = Path(sender=here, receiver=here, rtt_s=0.1)
+    assert against_one(path) == "each loss halves all of its rate"
+    narrow = msgspec.structs.replace(LIMITS, wmem_max_bytes=10**7, rmem_max_bytes=10**7, privileged=False)
+    path = Path(sender=narrow, receiver=narrow, rtt_s=0.1)
+    assert decide(path).why.alternatives
+    alone = decide(msgspec.structs.replace(path, streams=1))
+    one_bps = sizes.window_rate_bps(1, alone.buffer_bytes or sizes.windows(path).autotuned_bytes, 0.1)
+    assert against_one(path).startswith(f"its window carries at most {format_rate(one_bps)}, and each loss")
+
+
+def against_one(path: Path) -> str:
+    (said,) = (each.why_not for each in decide(path).why.alternatives if each.what == "one stream")
+    return said
+
+
+def test_the_streams_that_the_plan_would_have_chosen_are_told() -> None:
+    path = Path(sender=LIMITS, receiver=LIMITS, rtt_s=0.1)
+    own = decide(path).streams
+    given_one = decide(msgspec.structs.replace(path, streams=1)).why.alternatives
+    assert (
+        Alternative(what=f"{own} streams", why_not="chosen by the plan, but another number was given")
+        in given_one
+    )
+    same = decide(msgspec.structs.replace(path, streams=own)).why.alternatives
+    assert not any("another number was given" in each.why_not for each in same)
 
 
 @given(st.integers(1, 64), st.none() | st.integers(0, 2**45))

@@ -103,6 +103,19 @@ def test_a_better_one_that_cannot_be_used_is_told_with_what_mends_it() -> None:
     )
 
 
+@pytest.mark.parametrize("streams", [1, 3])
+def test_where_the_streams_are_given_the_choice_is_among_those(streams: int) -> None:
+    """Of what was measured where that has so many, else by the models."""
+    decided = from_runs(SWEEP, msgspec.structs.replace(PATH, streams=streams))
+    assert decided.streams == streams
+    measured = streams in SWEEP.streams
+    assert any("A model decides" in line for line in decided.why.summary) != measured
+    assert measured == (streams == 1)
+    if not measured:
+        needed = sizes.HEADROOM * sizes.TARGET_RATE_BPS / 8 * 0.093 / streams
+        assert (decided.buffer_bytes or sizes.windows(PATH).autotuned_bytes) >= needed
+
+
 @pytest.mark.parametrize(
     ("configuration", "changed", "says"),
     [

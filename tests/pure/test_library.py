@@ -124,20 +124,49 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_examples_have_the_types_that_they_say(tmp_path: Path) -> None:
-    files = []
-    for number, (name, text) in enumerate(examples.programs().items()):
-        files.append(tmp_path / f"example{number}.py")
-        files[-1].write_text(f"# {name}\n{text}")
-    strict = ["--strict", "--no-strict-optional", "--cache-dir", str(tmp_path / "cache")]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *strict, *map(str, files)],
-        cwd=tmp_path,
+@pytest.fixture(scope="module")
+def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of mypy, so that it reads the library once."""
+    return tmp_path_factory.mktemp("types")
+
+
+def typed_strictly(cache: Path, *programs: Path) -> subprocess.CompletedProcess[str]:
+    strict = ["--strict", "--no-strict-optional", "--cache-dir", str(cache)]
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", *strict, *map(str, programs)],
+        cwd=programs[0].parent,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_examples_have_the_types_that_they_say(tmp_path: Path, types: Path) -> None:
+    files = []
+    for number, (name, text) in enumerate(examples.programs().items()):
+        files.append(tmp_path / f"example{number}.py")
+        files[-1].write_text(f"# {name}\n{text}")
+    done = typed_strictly(types, *files)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_wrong_argument_of_a_twin_is_found_by_types(tmp_path: Path, types: Path) -> None:
+    """A twin has the types of its call: of each line here, they refuse the one that is wrong."""
+    wrong = [
+        f"howdah.a{call.__name__}(no_such_argument=1)"
+        for call in (howdah.copy, howdah.plan_for, howdah.probe, howdah.select, howdah.verify)
+    ]
+    right = "async def right() -> howdah.Record: return await howdah.acopy('a', 'far:', streams=2)"
+    (tmp_path / "twins.py").write_text("\n".join(["import howdah", right, *wrong]))
+    said = typed_strictly(types, tmp_path / "twins.py").stdout
+    assert re.findall(r"twins\.py:(\d+): error: Unexpected keyword argument \"no_such", said) == [
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+    ]
+    assert "twins.py:2:" not in said
 
 
 def test_a_path_object_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

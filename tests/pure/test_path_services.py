@@ -11,11 +11,14 @@ import pytest
 from samples import run as ran
 
 from howdah import HowdahError
+from howdah.decide import decide
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello, Progress, Steering
 from howdah.steering import sources
 from howdah.transfer import guaranteed
-from howdah.transfer.request import FAIRNESS, Request
+from howdah.transfer.ends import Greeted
+from howdah.transfer.planning import path_of, plan_only
+from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.service import Service, Underway, service
 from howdah.values.path import Path, Share
 from howdah.values.plan import PathKind, Plan
@@ -175,6 +178,15 @@ def test_a_share_is_asked_for_planned_for_told_and_given_back(share: Having) -> 
         assert not share.given_back
     assert share.given_back
     assert made.record(ran()).share == share.to_record()
+
+
+def test_the_streams_that_a_request_gives_are_known_before_buffers_are_chosen() -> None:
+    copies = request("shared")._replace(memory_bytes=2**30)
+    asked = copies._replace(given=(Given("streams", 1, "--streams", "Streams: 1"),))
+    assert [plan_only(each, FAR).streams for each in (copies, asked)] == [8, 1]
+    path = path_of(asked, Greeted(FAR))
+    assert path.streams == 1
+    assert plan_only(asked, FAR).buffer_bytes == decide(path).buffer_bytes
 
 
 def test_streams_that_nothing_holds_end_the_copy(share: Having, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,8 +226,9 @@ def test_an_empty_list_says_so(tmp_path: Path) -> None:
     none = howdah("archive", "ls", **environment)
     assert none.stdout == "no record yet; each copy leaves one: howdah cp SRC... DST\n"
     assert howdah("archive", "ls", "--json", **environment).stdout == "[]\n"
-    other = howdah("archive", "ls", "--sweep", "x", **environment)
-    assert other.stdout == "no record matches; list all with: howdah archive ls\n"
+    for chosen in (("--sweep", "x"), ("--newer-than", "0s")):
+        other = howdah("archive", "ls", *chosen, **environment)
+        assert other.stdout == "no record matches; list all with: howdah archive ls\n"
 
 
 @pytest.mark.parametrize("arguments", [("archive", "ls", "-n", "0"), ("archive", "show")])

@@ -181,7 +181,7 @@ LOADS = [
         kind="rbudp",
         datagram_bytes=1000,
         offered_bytes=2_000_000,
-        received_bytes=900_000,
+        received_bytes=None,
         source=SourceCounts(offered=1010, sent=1000, sent_bytes=1_000_000),
         blasts=[
             BlastAccount(begin_s=0, end_s=1, rounds=2, whole=True, digest="0a"),
@@ -204,11 +204,13 @@ def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
     text = summary.summary(kept, kept=True)
     assert text.splitlines()[-1] == f"Record: howdah archive show {kept.id}"
     assert "Record" not in summary.summary(kept, kept=False)
-    received = sum(load.received_bytes for load in LOADS)
-    rate, size = format_rate(received * 8 / 60), format_bytes(received)
     nameless = msgspec.structs.replace(kept, command=["howdah.send_traffic"])
-    assert line(nameless) == f"{kept.id}  traffic   {rate:>10}  {size:>9}  {PATTERN.name} to dtn2"
-    typed = msgspec.structs.replace(kept, command=["howdah", "traffic", "p.toml", "dtn2"])
+    assert line(nameless) == f"{kept.id}  traffic            -          -  three to dtn2"
+    known = msgspec.to_builtins(Traffic(pattern=PATTERN, elapsed_s=60, loads=LOADS[:2]))
+    rate, size = format_rate(5_900_000 * 8 / 60), format_bytes(5_900_000)
+    whole = msgspec.structs.replace(nameless, traffic=known)
+    assert line(whole) == f"{kept.id}  traffic   {rate:>10}  {size:>9}  three to dtn2"
+    typed = msgspec.structs.replace(whole, command=["howdah", "traffic", "p.toml", "dtn2"])
     assert line(typed).endswith(f"{size:>9}  traffic p.toml dtn2")
     unknown = msgspec.structs.replace(nameless, traffic={"loads": 1})
     assert line(unknown) == f"{kept.id}  traffic            -          -  to dtn2"
@@ -218,8 +220,8 @@ def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
         "lost 98 of 1,000 datagrams (9.80%), 3 reordered, 2 doubled, "
         "1 of these dropped by the far host itself",
         "  tcp2  received 5.00 MB (667 kb/s), 7 retransmissions, bbr",
-        "  file  offered 2.00 MB, sent 1.00 MB, received 900 kB (120 kb/s), "
-        "the far end does not know what was lost, 1 of 2 objects whole, bit for bit",
+        "  file  offered 2.00 MB, sent 1.00 MB, received and lost unknown, since the far end ended before "
+        "its last account, 1 of 2 objects whole, bit for bit",
     ]
 
 
@@ -295,6 +297,35 @@ def test_a_way_that_is_closed_to_udp_is_named(monkeypatch: pytest.MonkeyPatch) -
     ) as no:
         udp.UdpLoad(load, 0, far, ["127.0.0.1", "::1"])
     assert "\n" not in str(no.value)
+
+
+class Dying(Deaf):
+    """A far end that counts until it is gone."""
+
+    gone = False
+
+    def ask(self, what: object, patience_s: float = 0.0) -> SinkAnswer:
+        if self.gone:
+            raise HowdahError("the far end on dtn2 ended")
+        if isinstance(what, OpenSink):
+            return super().ask(what)
+        return SinkAnswer(number=2, counts=SINK)
+
+
+def test_what_a_far_end_counted_before_it_was_gone_is_no_loss() -> None:
+    sink = UdpSink(TOKEN)
+    far: Any = Dying(sink.port)
+    load = udp.UdpLoad(Udp(name="a", wave=Wave(), rate_bps=1_000_000), 0, far, ["127.0.0.1"])
+    assert load.sample(1.0) is not None
+    far.gone = True
+    with pytest.raises(HowdahError, match="ended"):
+        load.settle()
+    account = load.account()
+    assert (account.received_bytes, account.sink, account.lost) == (None, None, None)
+    assert [each.received_bytes for each in account.samples] == [SINK.received_bytes]
+    far.gone = False
+    load.settle()
+    assert load.account().sink == SINK
 
 
 def test_names_become_addresses_each_once() -> None:

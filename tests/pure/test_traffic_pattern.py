@@ -97,8 +97,14 @@ def test_the_command_lines_time_counts_and_not_the_files() -> None:
         (['kind = "tcp"\nstart = "60s"'], "starts after 1 min"),
         (['kind = "tcp"\nname = "a b"'], "name"),
         (['kind = "tcp"\nname = "a"', 'kind = "tcp"\nname = "a"'], "two loads are called a"),
+        (['kind = "udp"\nrate = "1Mbit"\ndatagram = "63B"'], "datagram: 63B is not from 64B to 65507B"),
+        (
+            ['kind = "rbudp"\nrate = "1Mbit"\nsize = "1MB"\ndatagram = "100KB"'],
+            "100KB is not from 64B to 65507B",
+        ),
         (['kind = "rbudp"\nrate = "1Mbit"'], "size"),
         (['kind = "rbudp"\nrate = "1Mbit"\nsize = "0B"'], "is empty"),
+        (['kind = "rbudp"\nrate = "100Gbit"\nsize = "65GiB"'], "65GiB is too large; give 1B to 64GiB"),
         (['kind = "rbudp"\nrate = "8Mbit"\nsize = "10MB"\nevery = "10s"'], "does not fit into every 10s"),
         (
             ['kind = "rbudp"\nrate = "8Mbit"\nsize = "100MB"'],

@@ -20,8 +20,9 @@ from howdah.archive.columns import COLUMNS, NAMES
 from howdah.archive.inbox import Inbox
 from howdah.archive.ingest import batches, entry, ingest, kept_apart
 from howdah.archive.layout import FILE
-from howdah.archive.samples import pack, unpack
+from howdah.archive.samples import Columns, pack, unpack
 from howdah.archive.store import Entry, Selection, Store
+from howdah.text import count
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     known: int
     """The runs that were here already."""
     unreadable: list[str]
-    """A reason for each file that could not be read; such files stay where they are."""
+    """The reasons for what was left out. It stays where it is."""
 
 
 def export(inbox: Inbox, selection: Selection, destination: Path) -> Exported:
@@ -123,17 +124,32 @@ def _exported(exported: Path) -> Iterator[_Found]:
     file = exported / "runs.parquet"
     runs = parquet.read_runs(file)
     texts = {run: text for run, _, text in runs}
-    for folder, of_month in groupby(
-        ((run, samples) for run, samples, _ in runs), lambda pair: _month(pair[0])
-    ):
-        files = sorted((exported / "traces" / folder).glob("*.parquet"))
+    counts = {run: samples for run, samples, _ in runs}
+    for month, of_month in groupby(counts.items(), lambda pair: _month(pair[0])):
+        folder = exported / "traces" / month
         for ids in batches(of_month):
-            found = parquet.read(files, ids)
-            for run in ids:
-                columns = found.get(run)
-                trace = None if columns is None else pack(columns)
-                count = 0 if columns is None else len(columns["t_s"])
-                yield _readable(texts[run], f"{run} in {file}", count, trace)
+            traced = [run for run in ids if counts[run]]
+            found: dict[str, Columns] = {}
+            damaged = None
+            try:
+                found = parquet.read(sorted(folder.glob("*.parquet")), traced)
+            except HowdahError as error:
+                damaged = str(error)
+            lacking = [run for run in traced if len(found.get(run, _NONE)["t_s"]) != counts[run]]
+            if lacking:
+                yield _left_out(lacking, folder, damaged)
+            for run in sorted({*ids} - {*lacking}):
+                trace = pack(found[run]) if counts[run] else None
+                yield _readable(texts[run], f"{run} in {file}", counts[run], trace)
+
+
+_NONE: Columns = {"t_s": ()}
+
+
+def _left_out(runs: Sequence[str], folder: Path, damaged: str | None) -> HowdahError:
+    """Imported without their samples, these runs would be there already when the samples are found."""
+    reason = damaged or f"{folder} lacks samples of theirs; copy the exported folder again"
+    return HowdahError(f"left out {count(len(runs), 'run')}, {', '.join(runs)}: {reason}, then import it")
 
 
 def _readable(json: str, where: str, samples: int, trace: bytes | None) -> _Found:

@@ -44,8 +44,10 @@ _OFFLINE: dict[str, str | bool | int | float | list[str]] = {
 
 
 @contextmanager
-def _engine(tables: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator["DuckDBPyConnection"]:
-    """DuckDB with these arrays as tables. What it cannot do inside raises HowdahError."""
+def _engine(
+    where: str, tables: Mapping[str, Mapping[str, Any]] | None = None
+) -> Iterator["DuckDBPyConnection"]:
+    """DuckDB with these arrays as tables. What it cannot do inside raises HowdahError naming ``where``."""
     # A profile needs no trace, and must be there at once.
     import duckdb  # noqa: PLC0415
 
@@ -55,9 +57,13 @@ def _engine(tables: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator["
             connection.register(name, table)
         yield connection
     except duckdb.Error as error:
-        first_line = str(error).partition("\n")[0]
+        said = str(error).partition("\n")[0]
+        # All else is of what a file holds: duckdb has a class for some of it only.
+        of_the_host = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException)
         raise HowdahError(
-            f"cannot read or write Parquet: {first_line}; check the files' permissions and the room there"
+            f"cannot read or write {where}: {said}; check the files' permissions and the room there"
+            if of_the_host
+            else f"{where} is damaged, cut short or not from howdah: {said}; copy the exported folder again"
         ) from None
     finally:
         connection.close()
@@ -73,13 +79,13 @@ def write_runs(file: Path, kinds: Mapping[str, type[Any]], rows: Sequence[Sequen
     values = zip(*rows, strict=True) if rows else [()] * len(kinds)
     table = {name: _array(each, kind) for (name, kind), each in zip(kinds.items(), values, strict=True)}
     private.create(file)
-    with _engine({"runs": table}) as engine:
+    with _engine(str(file), {"runs": table}) as engine:
         engine.execute(f"COPY (SELECT * FROM runs) TO {_text(file)} {_OPTIONS}")
 
 
 def read_runs(file: Path) -> list[tuple[str, int, str]]:
     """The id, the number of samples and the JSON of each run, sorted by id."""
-    with _engine() as engine:
+    with _engine(str(file)) as engine:
         return engine.execute(
             f"SELECT id, samples, json FROM read_parquet({_text(file)}) ORDER BY id"
         ).fetchall()
@@ -95,7 +101,7 @@ def write(file: Path, runs: Sequence[tuple[str, Columns]]) -> None:
     table["id"] = np.ma.masked_array(np.repeat(np.array([run for run, _ in runs], np.object_), counts))
     table["sample"] = np.ma.masked_array(np.concatenate([np.arange(count) for count in counts]))
     private.create(file)
-    with _engine({"samples": table}) as engine:
+    with _engine(str(file), {"samples": table}) as engine:
         columns = ", ".join(("id", "sample", *_SAMPLE))
         engine.execute(f"COPY (SELECT {columns} FROM samples) TO {_text(file)} {_OPTIONS}")
 
@@ -105,7 +111,7 @@ def read(files: Sequence[Path], ids: Sequence[str]) -> dict[str, Columns]:
     if not files:
         return {}
     names = ", ".join(map(_text, files))
-    with _engine({"wanted": {"id": np.array(ids, np.object_)}}) as engine:
+    with _engine(" or ".join(map(str, files)), {"wanted": {"id": np.array(ids, np.object_)}}) as engine:
         found = engine.execute(
             f"SELECT id, {', '.join(_SAMPLE)} FROM read_parquet([{names}], hive_partitioning = false) "
             "SEMI JOIN wanted USING (id) ORDER BY id, sample"

@@ -25,7 +25,7 @@ def ls(*, most: int, kind: str | None, sweep: str | None, newer_than: float | No
     elif records:
         for record in records:
             print(line(record))
-    elif kind or sweep or newer_than:
+    elif kind or sweep or newer_than is not None:
         print("no record matches; list all with: howdah archive ls")
     else:
         print("no record yet; each copy leaves one: howdah cp SRC... DST")
@@ -92,23 +92,24 @@ def export(
     )
 
 
-def import_(*, folder: Path, json: bool) -> None:
-    """Takes over the runs of an exported folder. Raises HowdahError."""
-    _show_received(archive.import_(folder), json=json)
+def import_(*, folder: Path, json: bool) -> int:
+    """Takes over the runs of an exported folder; 1 where some were left out. Raises HowdahError."""
+    return _show_received(archive.import_(folder), json=json)
 
 
-def merge(*, folder: Path, json: bool) -> None:
-    """Takes over the runs of another archive. Raises HowdahError."""
-    _show_received(archive.merge(folder), json=json)
+def merge(*, folder: Path, json: bool) -> int:
+    """Takes over the runs of another archive; 1 where some were left out. Raises HowdahError."""
+    return _show_received(archive.merge(folder), json=json)
 
 
-def _show_received(received: archive.Received, *, json: bool) -> None:
+def _show_received(received: archive.Received, *, json: bool) -> int:
     for problem in received.unreadable:
         print(f"howdah: {printable(problem)}", file=sys.stderr)
     if json:
         document.show(received)
-        return
-    print(f"Imported {count(received.new, 'run')}; {received.known:,} were here already")
+    else:
+        print(f"Imported {count(received.new, 'run')}; {received.known:,} were here already")
+    return 1 if received.unreadable else 0
 
 
 def profile(

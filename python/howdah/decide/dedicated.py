@@ -32,7 +32,7 @@ def from_runs(runs: Runs, path: Path) -> Plan:
     own, capacity_bps = known_as(path)
     found = runs_for_path(runs, own, rtt_s, TransferTraits(path.encrypt, path.bytes_total))
     prior = model_prior(path, rtt_s, found.runs, capacity_bps or found.capacity_bps)
-    selection = select(found.runs, rtt_s, prior, lambda configuration: obstacle(path, configuration))
+    selection = select(found.runs, rtt_s, prior, lambda configuration: _refused(path, configuration))
     chosen = selection.chosen.configuration
     return Plan(
         path=path.kind,
@@ -55,6 +55,13 @@ def known_as(path: Path) -> tuple[str | None, float | None]:
     link = msgspec.convert(path.link, LinkSpec)
     rates = [way.rate_bps for way in link.directions().values() if way.rate_bps is not None]
     return link_in_words(link), min(rates, default=None)
+
+
+def _refused(path: Path, configuration: Configuration) -> str | None:
+    """The reason against a configuration, from the user or the hosts."""
+    if path.streams not in (None, configuration.streams):
+        return "another number of streams was given"
+    return obstacle(path, configuration)
 
 
 def obstacle(path: Path, configuration: Configuration) -> str | None:
@@ -113,7 +120,7 @@ def _why(path: Path, selection: Selection, found: PathRuns) -> Why:
 
 
 def _better(selection: Selection) -> list[tuple[NextRun, str]]:
-    """The configurations with a higher bound that these hosts cannot use, and why."""
+    """The configurations with a higher bound that this copy cannot use, and why."""
     least_bps = selection.chosen.rate_low_bps
     return [(each, reason) for each, reason in selection.unusable if each.rate_low_bps > least_bps][
         :ALTERNATIVES_MOST

@@ -27,7 +27,7 @@ def decide(path: Path) -> Plan:
     if path.share is None:
         raise BadArgument("{path} guaranteed needs a class of the policy; give it, as {traffic_class} images")
     rtt_s = path.rtt_s or ASSUMED_RTT_S
-    streams = sizes.streams_of(STREAMS, path.bytes_total)
+    streams = path.streams or sizes.streams_of(STREAMS, path.bytes_total)
     window = sizes.windows(path)
     wanted = max(sizes.BUFFER_MIN_BYTES, math.ceil(WINDOWS * path.share.most_bps / 8 * rtt_s / streams))
     explicit = window.explicit_bytes >= min(wanted, window.autotuned_bytes)
@@ -53,7 +53,9 @@ def _why(path: Path, share: Share, rtt_s: float, streams: int, window_bytes: int
         summary=[
             round_trip_in_words(path),
             f"The kernel holds {share.flow} to its share, {_rate(share)} now and at most {most}.",
-            f"{count(streams, 'stream')} divide it, so that ssh, one more connection, takes little.",
+            f"{count(streams, 'stream')} divide it, so that ssh, one more connection, takes little."
+            if streams > 1
+            else "One stream carries it, and ssh, one more connection, may take half for a while.",
             f"{carries}.",
             "No rate is predicted: the copy gets its share, which may change while it runs.",
         ],

@@ -49,7 +49,7 @@ class StreamCount(NamedTuple):
 def decide(path: Path) -> Plan:
     """A plan of CUBIC where the sender may use it, streams for the round trip, buffers for 10 Gb/s."""
     rtt_s = path.rtt_s or ASSUMED_RTT_S
-    choice = choose_streams(rtt_s, windows(path), path.bytes_total)
+    choice = choose_streams(rtt_s, windows(path), path.bytes_total, path.streams)
     control, control_why = choose_control(path)
     return Plan(
         path=path.kind,
@@ -62,13 +62,16 @@ def decide(path: Path) -> Plan:
     )
 
 
-def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> StreamCount:
+def choose_streams(
+    rtt_s: float, window: Windows, bytes_total: int | None, given: int | None = None
+) -> StreamCount:
     """Chooses as few streams as slow start needs; more only where buffers give each too small a window.
 
     A small copy is all slow start, so it has as many streams as there are blocks, up to what a large one has.
+    Where their number is given, only the buffers are chosen.
     """
     ramp = next(streams for limit_s, streams in STREAMS_BY_RTT if rtt_s <= limit_s)
-    ramp = streams_of(ramp, bytes_total)
+    ramp = given or streams_of(ramp, bytes_total)
     needed = math.ceil(HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
     each = max(BUFFER_MIN_BYTES, -(-needed // ramp))
     if window.explicit_bytes >= each:
@@ -80,8 +83,9 @@ def choose_streams(rtt_s: float, window: Windows, bytes_total: int | None) -> St
         return StreamCount(ramp, None, window.autotuned_bytes)
     if window.explicit_bytes > window.autotuned_bytes:
         buffer_bytes = min(window.explicit_bytes, each)
-        return StreamCount(_streams_for(needed, buffer_bytes, ramp), buffer_bytes, buffer_bytes)
-    return StreamCount(_streams_for(needed, window.autotuned_bytes, ramp), None, window.autotuned_bytes)
+        return StreamCount(given or _streams_for(needed, buffer_bytes, ramp), buffer_bytes, buffer_bytes)
+    streams = given or _streams_for(needed, window.autotuned_bytes, ramp)
+    return StreamCount(streams, None, window.autotuned_bytes)
 
 
 def choose_control(path: Path) -> tuple[str | None, str]:
@@ -177,15 +181,20 @@ def _limit(privileged: bool, source: str) -> str:
 
 def _alternatives(path: Path, rtt_s: float, choice: StreamCount, control: str | None) -> list[Alternative]:
     lost = []
-    if choice.streams > 1:
-        one_bps = window_rate_bps(1, choice.window_bytes, rtt_s)
-        lost.append(
-            Alternative(
-                what="one stream",
-                why_not=f"its window carries at most {format_rate(one_bps)}, and each loss halves all of it",
-            )
-        )
     window = windows(path)
+    if path.streams is not None:
+        own = choose_streams(rtt_s, window, path.bytes_total).streams
+        if own != path.streams:
+            lost.append(
+                Alternative(
+                    what=count(own, "stream"), why_not="chosen by the plan, but another number was given"
+                )
+            )
+    if choice.streams > 1:
+        one = choose_streams(rtt_s, window, path.bytes_total, 1)
+        one_bps = window_rate_bps(1, one.window_bytes, rtt_s)
+        held = f"its window carries at most {format_rate(one_bps)}, and " if one_bps < TARGET_RATE_BPS else ""
+        lost.append(Alternative(what="one stream", why_not=f"{held}each loss halves all of its rate"))
     if choice.buffer_bytes is None:
         explicit, autotuned = format_bytes(window.explicit_bytes), format_bytes(choice.window_bytes)
         lost.append(

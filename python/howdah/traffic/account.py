@@ -83,7 +83,8 @@ class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
     """Payload of a datagram; null for TCP."""
     offered_bytes: int | None = None
     """The bytes that its rate and time asked for; null for TCP, which takes what it gets."""
-    received_bytes: int
+    received_bytes: int | None
+    """Null when the far end was gone before it could tell."""
     source: SourceCounts | None = None
     """The counts of this host; null for TCP."""
     sink: SinkCounts | None = None

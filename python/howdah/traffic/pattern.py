@@ -42,8 +42,8 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah._native import format_bytes, format_duration, format_rate, parse_rate
-from howdah.bounds import TRAFFIC_S
+from howdah._native import format_bytes, format_duration, format_rate, parse_bytes, parse_rate
+from howdah.bounds import TRAFFIC_S, Bounds
 from howdah.text import count
 from howdah.tomlfile import Duration, Rate, Size
 from howdah.values.plan import STREAMS_MAX
@@ -217,6 +217,24 @@ class _LoadRate(Rate):
     number = staticmethod(_load_rate_bps)
 
 
+DATAGRAM_BYTES = Bounds(64, 65_507, show="{}B".format)
+"""The payload of a datagram, as a source sends it (crates/traffic/src/header.rs)."""
+
+OBJECT_BYTES_MAX = 64 * 1024**3
+"""The largest object that a source sends (crates/traffic/src/blast.rs)."""
+
+
+def _datagram_bytes(text: str) -> int:
+    size_bytes = parse_bytes(text)
+    if (why := DATAGRAM_BYTES.refused(size_bytes)) is not None:
+        raise HowdahError(f"{text} is {why}; leave it out for what the path takes whole")
+    return size_bytes
+
+
+class _Datagram(Size):
+    number = staticmethod(_datagram_bytes)
+
+
 class _LoadTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
     """The keys of loads of every kind."""
 
@@ -261,7 +279,7 @@ class _TcpTable(_WaveTable, kw_only=True, tag="tcp"):
 
 class _UdpTable(_WaveTable, kw_only=True, tag="udp"):
     rate: _LoadRate
-    datagram: Size | None = None
+    datagram: _Datagram | None = None
 
     def load(self, name: str, duration_s: float) -> Udp:
         return Udp(
@@ -275,7 +293,7 @@ class _UdpTable(_WaveTable, kw_only=True, tag="udp"):
 class _RbudpTable(_LoadTable, kw_only=True, tag="rbudp"):
     rate: _LoadRate
     size: Size
-    datagram: Size | None = None
+    datagram: _Datagram | None = None
 
     def load(self, name: str, duration_s: float) -> Rbudp:
         made = Rbudp(
@@ -287,8 +305,9 @@ class _RbudpTable(_LoadTable, kw_only=True, tag="rbudp"):
             datagram_bytes=tomlfile.plain(self.datagram),
         )
         takes = f"{self.size} at {self.rate} takes {format_duration(made.sending_s)}"
-        if made.object_bytes == 0:
-            raise HowdahError(f"size {self.size} is empty; give 1B to 64GiB")
+        if not 1 <= made.object_bytes <= OBJECT_BYTES_MAX:
+            what = "too large" if made.object_bytes else "empty"
+            raise HowdahError(f"size {self.size} is {what}; give 1B to 64GiB")
         if made.every_s is not None and made.sending_s >= made.every_s:
             raise HowdahError(f"{takes}, which does not fit into every {self.every}")
         if made.start_s + made.sending_s > duration_s:

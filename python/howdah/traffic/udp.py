@@ -32,7 +32,8 @@ class UdpLoad:
         if port is None:
             raise HowdahError(f"{far.host} has opened no port; install the same version on both hosts")
         self._source = self._knocked(addresses, port, token)
-        self._sink: SinkCounts | None = None
+        self._last: SinkCounts | None = None
+        """The far end's last account; null until it has come: counts of before lack what was on its way."""
         self._blasts: list[BlastAccount] = []
         self._samples: list[LoadSample] = []
 
@@ -59,7 +60,7 @@ class UdpLoad:
 
     def settle(self) -> None:
         """Takes the last counts of the far end. Raises HowdahError when it is gone."""
-        self._counts()
+        self._last = self._counts()
 
     def account(self) -> LoadAccount:
         """The account of the load."""
@@ -73,9 +74,9 @@ class UdpLoad:
             kind="udp" if isinstance(self._load, Udp) else "rbudp",
             datagram_bytes=datagram_bytes,
             offered_bytes=offered_bytes,
-            received_bytes=self._sink.received_bytes if self._sink else 0,
+            received_bytes=None if self._last is None else self._last.received_bytes,
             source=source,
-            sink=self._sink,
+            sink=self._last,
             blasts=self._blasts,
             samples=self._samples,
         )
@@ -168,7 +169,6 @@ class UdpLoad:
         answer = self._far.ask(ask) if patience_s is None else self._far.ask(ask, patience_s)
         if answer.counts is None:
             raise HowdahError(f"{self._far.host} sends no counts; install the same version on both hosts")
-        self._sink = answer.counts
         return answer.counts
 
 

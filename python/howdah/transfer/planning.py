@@ -75,6 +75,7 @@ def path_of(request: Request, greeted: Greeted) -> KnownPath:
         kind=request.path,
         bytes_total=request.memory_bytes if request.from_memory else sources.size(request.route),
         encrypt=request.encrypt,
+        streams=next((int(choice.value) for choice in request.given if choice.key == "streams"), None),
         host=request.route.host.rpartition("@")[2],
         link=record.lab_link(),
         programs_loadable=pushed and origin is None and near.privileged,

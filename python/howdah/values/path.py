@@ -37,6 +37,8 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     bytes_total: int | None = None
     """Payload; null when it is not known before the sender has looked."""
     encrypt: bool = True
+    streams: int | None = None
+    """The number of streams that the user gave; null: the decider chooses."""
     host: str | None = None
     """The far host, as the user names it; null when it does not matter."""
     link: dict[str, Any] | None = None

@@ -8,7 +8,7 @@ import msgspec
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.text import count, printable
-from howdah.traffic.account import LoadAccount, LoadSample, Traffic
+from howdah.traffic.account import LoadAccount, LoadSample, SinkCounts, SourceCounts, Traffic
 from howdah.traffic.pattern import Pattern
 from howdah.traffic.run import TrafficDisplay
 from howdah.values.record import Record
@@ -32,9 +32,13 @@ def in_short(record: Record) -> tuple[str, str, str]:
         traffic = None
     if traffic is None:
         return "-", "-", f"to {record.host}"
-    size = sum(load.received_bytes for load in traffic.loads)
+    what = f"{traffic.pattern.name} to {record.host}"
+    received = [load.received_bytes for load in traffic.loads if load.received_bytes is not None]
+    if len(received) < len(traffic.loads):
+        return "-", "-", what
+    size = sum(received)
     rate = format_rate(size * 8 / traffic.elapsed_s) if traffic.elapsed_s > 0 else "-"
-    return rate, format_bytes(size), f"{traffic.pattern.name} to {record.host}"
+    return rate, format_bytes(size), what
 
 
 def _of(record: Record) -> Traffic | None:
@@ -64,10 +68,11 @@ def _load(load: LoadAccount, elapsed_s: float) -> str:
     parts = []
     if load.offered_bytes is not None and load.sent_bytes is not None:
         parts += [f"offered {format_bytes(load.offered_bytes)}", f"sent {format_bytes(load.sent_bytes)}"]
-    rate = f" ({format_rate(load.received_bytes * 8 / elapsed_s)})" if elapsed_s > 0 else ""
-    parts.append(f"received {format_bytes(load.received_bytes)}{rate}")
+    if load.received_bytes is not None:
+        rate = f" ({format_rate(load.received_bytes * 8 / elapsed_s)})" if elapsed_s > 0 else ""
+        parts.append(f"received {format_bytes(load.received_bytes)}{rate}")
     if load.source is not None:
-        parts += _datagrams(load)
+        parts += _datagrams(load.source, load.sink, load.lost)
     else:
         parts.append(count(load.retransmissions, "retransmission"))
         if load.congestion_control is not None:
@@ -78,15 +83,15 @@ def _load(load: LoadAccount, elapsed_s: float) -> str:
     return ", ".join(parts)
 
 
-def _datagrams(load: LoadAccount) -> list[str]:
-    if load.source is None or load.sink is None or load.lost is None:
-        return ["the far end does not know what was lost"]
-    share = f" ({load.lost / load.source.sent:.2%})" if load.source.sent else ""
-    parts = [f"lost {load.lost:,} of {count(load.source.sent, 'datagram')}{share}"]
+def _datagrams(source: SourceCounts, sink: SinkCounts | None, lost: int | None) -> list[str]:
+    if sink is None or lost is None:
+        return ["received and lost unknown, since the far end ended before its last account"]
+    share = f" ({lost / source.sent:.2%})" if source.sent else ""
+    parts = [f"lost {lost:,} of {count(source.sent, 'datagram')}{share}"]
     for number, words in (
-        (load.sink.reordered, "reordered"),
-        (load.sink.doubled, "doubled"),
-        (load.sink.overflowed, "of these dropped by the far host itself"),
+        (sink.reordered, "reordered"),
+        (sink.doubled, "doubled"),
+        (sink.overflowed, "of these dropped by the far host itself"),
     ):
         if number:
             parts.append(f"{number:,} {words}")

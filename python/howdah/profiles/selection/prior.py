@@ -172,7 +172,7 @@ def model_prior(path: Path, rtt_s: float, measured: Runs, capacity_bps: float | 
     needed = sizes.HEADROOM * rate_bps / 8 * rtt_s
     configurations = [
         Configuration(control, streams, size)
-        for control, streams in product(CONTROLS, STREAMS)
+        for control, streams in product(CONTROLS, STREAMS if path.streams is None else (path.streams,))
         for size in _buffers(needed / streams, window)
     ]
     words = f"capacity {format_rate(rate_bps)}{'' if known_bps else ' assumed'}, runs of {DURATION_S:g} s"
