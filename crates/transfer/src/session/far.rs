@@ -107,9 +107,8 @@ impl FarEnd {
             let found = expand(&patterns, reach, home).map_err(|error| error.to_string());
             control.say(Message::Expanded(found));
         };
-        // As they are seen from here: a process that is confined may see none, now and later.
-        let limits = HostLimits::gather().ok();
-        let outdated = || HostLimits::gather().ok() != limits;
+        let limits = limits_to_watch();
+        let outdated = || limits_to_watch() != limits;
         let job = wait_for_job(inbox, self.bound, try_port, expand, outdated)?;
         let Some((hello, job, listener)) = job else {
             return Ok(());
@@ -263,6 +262,17 @@ fn try_port(
     spawned
         .map(drop)
         .map_err(|error| TransferError::Here(format!("cannot start a thread: {error}")))
+}
+
+/// The limits of this host as they are seen from here; a process that is confined may see none. Controls come and go as
+/// programs are loaded, also for others: a copy that lacks one asks another far end.
+fn limits_to_watch() -> Option<HostLimits> {
+    let limits = HostLimits::gather().ok()?;
+    Some(HostLimits {
+        congestion_controls_available: Vec::new(),
+        congestion_controls_allowed: Vec::new(),
+        ..limits
+    })
 }
 
 /// The greeting, the job, and the port opened in between; `None` when the near end leaves without a job, or when what
