@@ -262,3 +262,13 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     sender: Spent = Spent()
     """What the sender's streams have spent their time on so far, together; told each second."""
     receiver: Spent = Spent()
+
+    @property
+    def bytes_placed(self) -> int:
+        """How much of the files the receiver has got: what was sent, and holes."""
+        return self.bytes_done + self.hole_bytes
+
+    @property
+    def bytes_to_place(self) -> int | None:
+        """How much of the files it is to get, as far as that is known; null with ``bytes_total``."""
+        return None if self.bytes_total is None else self.bytes_total + self.hole_bytes

@@ -32,7 +32,7 @@ class Meter:
 
     def add(self, now: Progress) -> None:
         """Adds the next value."""
-        point = _Point(now.elapsed_s, now.bytes_done, now.bytes_done + now.hole_bytes)
+        point = _Point(now.elapsed_s, now.bytes_done, now.bytes_placed)
         if self._first is None and point.through:
             self._first = self._seen[-1] if self._seen else _Point(0.0, 0, 0)
         self._seen.append(point)

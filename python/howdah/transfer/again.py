@@ -126,8 +126,9 @@ class Earlier:
         self._removed += last.removed
         unseen = 1.0 + _UNSEEN_S / max(last.elapsed_s, _UNSEEN_S)
         files, moved = self._most
-        through = last.bytes_done + last.hole_bytes
-        self._most = _Own(files + math.ceil(last.files_done * unseen), moved + math.ceil(through * unseen))
+        self._most = _Own(
+            files + math.ceil(last.files_done * unseen), moved + math.ceil(last.bytes_placed * unseen)
+        )
         self._replaced += last.connections_replaced
         self._retransmissions += last.retransmissions
         self._outages += last.outages

@@ -353,9 +353,8 @@ def _show(run: State, display: Display, now: Progress) -> None:
     since_s = time.monotonic() - (run.started_s or 0.0)
     run.moved = run.earlier.and_now(now, since_s)
     if run.quota is not None:
-        moved, holes = run.moved, run.moved.hole_bytes
         # To a host, zeros are zeros, however they came.
-        run.quota.moved(moved.bytes_done + holes, _known_bytes(run.request, moved) + holes)
+        run.quota.moved(run.moved.bytes_placed, _known_bytes(run.request, run.moved))
     run.valve.look(run.moved)
     if not run.valve.paused:
         display.progress(run.moved)
@@ -363,17 +362,16 @@ def _show(run: State, display: Display, now: Progress) -> None:
 
 def _known_bytes(request: Request, now: Progress) -> int:
     """The bytes that the copy is known to move; a receiver knows them all once everything was offered."""
-    if request.route.direction == "pull" and now.scan_complete and now.bytes_total is not None:
-        return max(now.bytes_total, now.bytes_done)
-    return now.bytes_done
+    if request.route.direction == "pull" and now.scan_complete and now.bytes_to_place is not None:
+        return max(now.bytes_to_place, now.bytes_placed)
+    return now.bytes_placed
 
 
 def _progress(run: State, ends: FarEnds) -> Progress:
     """The progress of this session, noted for what may come after it."""
     now = msgspec.json.decode(ends.session.progress(), type=Progress)
     # A pause is no time in which a byte was awaited.
-    before = run.last.bytes_done + run.last.hole_bytes if run.last else 0
-    if run.valve.paused or now.bytes_done + now.hole_bytes > before:
+    if run.valve.paused or now.bytes_placed > (run.last.bytes_placed if run.last else 0):
         run.moved_s = time.monotonic()
     run.last = now
     return now

@@ -105,10 +105,9 @@ class State:
     def log(self, outcome: Result, error: str | None) -> None:
         """Logs the outcome. Raises Refused where the policy requires that and no log takes it."""
         if self.outcome is not None:
-            moved = self.outcome.bytes + self.outcome.hole_bytes, self.outcome.files
+            moved = self.outcome.bytes_placed, self.outcome.files
         else:
-            now = self.moved
-            moved = (now.bytes_done + now.hole_bytes, now.files_done) if now else (0, 0)
+            moved = (self.moved.bytes_placed, self.moved.files_done) if self.moved else (0, 0)
         account = FarAccount(
             bytes=moved[0],
             files=moved[1],

@@ -204,6 +204,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Files or folders likewise, beyond the first 4 MiB of reasons."""
 
     @property
+    def bytes_placed(self) -> int:
+        """How much of the files the receiver has got: what was sent, and holes."""
+        return self.bytes + self.hole_bytes
+
+    @property
     def goodput_bps(self) -> float | None:
         """Payload over the whole session, setting up included; null when nothing moved."""
         return self.bytes * 8 / self.elapsed_s if self.bytes and self.elapsed_s > 0 else None

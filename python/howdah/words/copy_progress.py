@@ -121,17 +121,10 @@ def change_in_words(change: Change) -> str:
 
 def amount(now: Progress) -> str:
     """``2.15 GB of 4.29 GB``; ``so far`` while the sender still looks for files."""
-    done, total = done_and_total(now)
-    if total is None:
-        return format_bytes(done)
+    if now.bytes_to_place is None:
+        return format_bytes(now.bytes_placed)
     more = "" if now.scan_complete else " so far"
-    return f"{format_bytes(done)} of {format_bytes(total)}{more}"
-
-
-def done_and_total(now: Progress) -> tuple[int, int | None]:
-    """How far it is, and of how much, in bytes of the files: holes are done when they are made."""
-    total = now.bytes_total
-    return now.bytes_done + now.hole_bytes, None if total is None else total + now.hole_bytes
+    return f"{format_bytes(now.bytes_placed)} of {format_bytes(now.bytes_to_place)}{more}"
 
 
 def rates(meter: Meter) -> list[str]:

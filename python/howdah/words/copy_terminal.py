@@ -12,7 +12,7 @@ from howdah.remote.meter import Meter
 from howdah.text import count
 from howdah.values.plan import Plan
 from howdah.values.verification import Counts
-from howdah.words.copy_progress import Changes, amount, done_and_total, rates, rereading
+from howdah.words.copy_progress import Changes, amount, rates, rereading
 
 _BAR_WIDTH = 24
 _WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}
@@ -60,8 +60,7 @@ class Terminal:
 
 def view(now: Progress, meter: Meter, columns: int) -> Group:
     """The three lines: how far, how fast, which file."""
-    done, total = done_and_total(now)
-    share = done / total if total else None
+    share = now.bytes_placed / now.bytes_to_place if now.bytes_to_place else None
     top = Table.grid(padding=(0, 1))
     for width in (4, _BAR_WIDTH, None, None):
         top.add_column(no_wrap=True, width=width)
