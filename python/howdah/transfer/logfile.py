@@ -33,9 +33,9 @@ class LogFile:
         self._job = job
         self._now: Progress | None = None
         self._waits: set[str] = set()
-        """The waits that go on, each written already,"""
+        """The waits that go on; each is written already."""
         self._seen: set[str] = set()
-        """and those of them that were seen since the last look."""
+        """The waits that were told since the last look."""
         self._digests: BinaryIO | None = None
         """Those of the session."""
         self._part = b""
