@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from hypothesis import strategies as st
 
+from howdah.remote.messages import Progress
 from howdah.values.link import LinkSpec
 from howdah.values.outcome import Outcome, Sample, StreamOutcome
 from howdah.values.plan import Plan
@@ -53,6 +54,22 @@ PROBE = Probe(
     rtt_s=[],
     mean_of_ten_rtt_s=[],
 )
+
+
+def progress(**keys: object) -> Progress:
+    """A copy that moves, but for what is given."""
+    begin = {
+        "phase": "moving",
+        "elapsed_s": 1.0,
+        "bytes_done": 0,
+        "scan_complete": True,
+        "files_done": 0,
+        "files_skipped": 0,
+        "bytes_skipped": 0,
+        "streams": 4,
+        "retransmissions": 0,
+    }
+    return msgspec.convert({**begin, **keys}, Progress)
 
 
 def record(after_s: float = 0) -> Record:

@@ -1,8 +1,7 @@
 """What a copy says of the way of its data where the straight way is closed."""
 
-from typing import Literal
-
 import pytest
+from samples import progress
 
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Progress
@@ -23,26 +22,8 @@ def detour() -> Detour:
     return Detour(Request([], Route("push", "dtn2", [b"run42"], b"archive", False), dry_run=True))
 
 
-def at(
-    elapsed_s: float,
-    phase: Literal["connecting", "moving", "done", "failed"],
-    *,
-    through_ssh: str | None = None,
-    by_far_end: str | None = None,
-) -> Progress:
-    return Progress(
-        phase=phase,
-        elapsed_s=elapsed_s,
-        bytes_done=0,
-        scan_complete=False,
-        files_done=0,
-        files_skipped=0,
-        bytes_skipped=0,
-        streams=0,
-        retransmissions=0,
-        through_ssh=through_ssh,
-        by_far_end=by_far_end,
-    )
+def at(elapsed_s: float, phase: str, **closed: str) -> Progress:
+    return progress(elapsed_s=elapsed_s, phase=phase, **closed)
 
 
 def test_a_refusal_is_not_preceded_by_advice_on_the_port(detour: Detour, said: list[str]) -> None:
@@ -52,9 +33,7 @@ def test_a_refusal_is_not_preceded_by_advice_on_the_port(detour: Detour, said: l
 
 
 @pytest.mark.parametrize("phase", ["moving", "done"])
-def test_the_way_is_said_once_when_data_goes_there(
-    detour: Detour, said: list[str], phase: Literal["moving", "done"]
-) -> None:
+def test_the_way_is_said_once_when_data_goes_there(detour: Detour, said: list[str], phase: str) -> None:
     detour.tell(at(0.1, "connecting", through_ssh=REFUSED), said.append)
     for elapsed_s in (0.2, 0.3):
         detour.tell(at(elapsed_s, phase, through_ssh=REFUSED), said.append)

@@ -14,12 +14,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from samples import LIMITS, run
+from samples import LIMITS, progress, run
 
 from howdah import HowdahError
 from howdah.library import jobs as library
 from howdah.remote.endpoints import route
-from howdah.remote.messages import FarHello, Progress
+from howdah.remote.messages import FarHello
 from howdah.transfer import jobs, logfile, metrics
 from howdah.transfer.attending import Attending
 from howdah.transfer.logfile import LogFile
@@ -41,21 +41,6 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     path = tmp_path_factory.mktemp("run")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
     return path / "howdah" / "jobs"
-
-
-def progress(**keys: object) -> Progress:
-    begin = {
-        "phase": "moving",
-        "elapsed_s": 1.0,
-        "bytes_done": 0,
-        "scan_complete": True,
-        "files_done": 0,
-        "files_skipped": 0,
-        "bytes_skipped": 0,
-        "streams": 4,
-        "retransmissions": 0,
-    }
-    return msgspec.convert({**begin, **keys}, Progress)
 
 
 def watched(valve: Valve, record: str = RECORD) -> Watched:

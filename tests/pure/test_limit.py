@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from samples import run
+from samples import progress, run
 
 from howdah import HowdahError
 from howdah.remote import hosts
-from howdah.remote.messages import Limit, Progress
+from howdah.remote.messages import Limit
 from howdah.transfer import valve
 from howdah.values import limit
 from howdah.values.limit import Limited, Limits
@@ -90,55 +90,41 @@ def test_a_host_has_its_limits_in_the_file(tmp_path: Path, monkeypatch: pytest.M
         hosts.limits("dtn2")
 
 
-def progress(bytes_done: int) -> Progress:
-    return Progress(
-        phase="moving",
-        elapsed_s=1.0,
-        bytes_done=bytes_done,
-        scan_complete=True,
-        files_done=0,
-        files_skipped=0,
-        bytes_skipped=0,
-        streams=1,
-        retransmissions=0,
-    )
-
-
 def test_a_valve_tells_news_once_and_knows_whether_it_held_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     held = valve.Valve(Limits.parse("8Mbit"))
     assert held.begin() == Limit(most_bps=8_000_000)
     assert held.news() is None
-    held.look(progress(0))
+    held.look(progress(bytes_done=0))
     for done in (2_000_000, 4_000_000, 6_000_000, 8_000_000, 9_500_000):
         now_s += 2
-        held.look(progress(done))
+        held.look(progress(bytes_done=done))
     # Ctrl-Z, and fg an hour later.
     now_s += 3600
-    held.look(progress(9_500_000))
+    held.look(progress(bytes_done=9_500_000))
     assert held.pause(paused=True)
     assert not held.pause(paused=True)
     assert held.news() == Limit(most_bps=8_000_000, paused=True)
-    held.look(progress(9_600_000))
+    held.look(progress(bytes_done=9_600_000))
     for _ in range(15):
         now_s += 2
-        held.look(progress(9_600_000))
+        held.look(progress(bytes_done=9_600_000))
     held.pause(paused=False)
     held.limit(Limits.parse("none"))
     assert held.news() == Limit()
     assert held.news() is None
     assert not held.holds
-    held.look(progress(9_600_000))
+    held.look(progress(bytes_done=9_600_000))
     now_s += 2
-    held.look(progress(90_000_000))
+    held.look(progress(bytes_done=90_000_000))
     told = held.to_record()
     assert told == Limited(limit="none", limited_s=10.0, held="held", paused_s=30.0, changes=3)
     slower = valve.Valve(Limits.parse("80Mbit"))
     slower.begin()
-    slower.look(progress(0))
+    slower.look(progress(bytes_done=0))
     now_s += 2
-    slower.look(progress(9_500_000))
+    slower.look(progress(bytes_done=9_500_000))
     told = slower.to_record()
     assert told is not None
     assert told.held == "slower"
