@@ -324,8 +324,12 @@ class Session:
         Raises HowdahError when the far end speaks no howdah, another version, or has gone.
         """
 
-    def start(self, job: bytes, plan: bytes) -> None:
-        """Carries out a Job (remote/messages.py) by a Plan (plan.py) on threads of its own."""
+    def start(self, job: bytes, plan: bytes, lost: Session | None = None) -> None:
+        """Carries out a Job (remote/messages.py) by a Plan (plan.py) on threads of its own.
+
+        ``lost`` is the session of the same copy that ended before because its far end was lost. What it sent
+        may be in place there; such files get their digests from it.
+        """
 
     def try_port(self, addresses: Sequence[str], port: int) -> None:
         """Has the far end try the data port of another one, once and before a job; does not wait."""

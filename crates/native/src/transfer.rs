@@ -27,8 +27,11 @@ impl Session {
         py.detach(|| self.0.hello(timeout)).map_err(raise)
     }
 
-    fn start(&self, py: Python<'_>, job: &[u8], plan: &[u8]) -> PyResult<()> {
-        py.detach(|| self.0.start(job, plan)).map_err(raise)
+    #[pyo3(signature = (job, plan, lost=None))]
+    fn start(&self, py: Python<'_>, job: &[u8], plan: &[u8], lost: Option<&Self>) -> PyResult<()> {
+        let lost = lost.map(|session| &session.0);
+        py.detach(|| self.0.start_after(lost, job, plan))
+            .map_err(raise)
     }
 
     fn try_port(&self, py: Python<'_>, addresses: Vec<IpAddr>, port: u16) -> PyResult<()> {

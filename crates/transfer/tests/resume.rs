@@ -1,17 +1,22 @@
 //! A copy that was cut goes on with the same command: what was verified is compared and not sent again.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File, FileTimes};
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::ends::{self, Ends, content, job, listing};
+use crate::ends::{self, Ends, content, digests, job, keep_digests, listing};
 use howdah_transfer::{Session, serve};
 use serde_json::{Value, json};
 
@@ -184,6 +189,113 @@ fn a_copy_goes_on_after_either_end_was_killed() {
             .sum();
         assert_eq!(number(&outcome, "bytes") + there, all, "{seed}: {outcome}");
         assert_eq!(outcome["left_out"], json!([]));
+    }
+}
+
+/// Words of both ends carried by two threads, those of the far end only until it is muted.
+struct Carried {
+    muted: Arc<AtomicBool>,
+    ends: [UnixStream; 2],
+}
+
+impl Carried {
+    /// What the near end speaks to, and what the far end does.
+    fn new() -> (Self, UnixStream, UnixStream) {
+        let (near, near_side) = UnixStream::pair().unwrap();
+        let (far, far_side) = UnixStream::pair().unwrap();
+        let muted = Arc::new(AtomicBool::new(false));
+        carry(&near_side, &far_side, Arc::default());
+        carry(&far_side, &near_side, Arc::clone(&muted));
+        let ends = [near_side, far_side];
+        (Self { muted, ends }, near, far)
+    }
+
+    fn mute_far_end(&self) {
+        self.muted.store(true, Ordering::Relaxed);
+    }
+
+    fn cut(self) {
+        for end in self.ends {
+            end.shutdown(Shutdown::Both).unwrap();
+        }
+    }
+}
+
+/// Carries what comes from one socket to the other on a thread of its own, until it is muted.
+fn carry(from: &UnixStream, to: &UnixStream, muted: Arc<AtomicBool>) {
+    let [mut from, mut to] = [from, to].map(|socket| socket.try_clone().unwrap());
+    thread::spawn(move || {
+        let mut bytes = [0; 65536];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            if !muted.load(Ordering::Relaxed) {
+                let _ = to.write_all(&bytes[..count]);
+            }
+        }
+    });
+}
+
+#[test]
+fn files_of_which_a_lost_far_end_did_not_tell_have_their_digests() {
+    const FILES: usize = 1000;
+    for encrypt in [false, true] {
+        let tree = Tree::new();
+        fs::remove_dir_all(tree.source()).unwrap();
+        fs::create_dir(tree.source()).unwrap();
+        for number in 0..FILES {
+            fs::write(tree.source().join(format!("many {number}")), content(4000)).unwrap();
+        }
+        let [first, second] = ["first", "second"].map(|name| tree.base.path().join(name));
+        let mut job = tree.job("push", encrypt);
+        keep_digests(&mut job, &first);
+        let (carried, near, far) = Carried::new();
+        let far = thread::spawn(move || serve(far.try_clone().unwrap().into(), far.into()));
+        let lost = Session::new(near.try_clone().unwrap().into(), near.into()).unwrap();
+        while lost.hello(Duration::from_secs(1)).unwrap().is_none() {}
+        let plan = json!({"pacing_bps": 30_000_000, "streams": STREAMS, "block_bytes": BLOCK});
+        let text = plan.to_string();
+        lost.start(job.to_string().as_bytes(), text.as_bytes())
+            .unwrap();
+        let named = || {
+            fs::read_dir(tree.target()).map_or(0, |folder| {
+                let names = folder.map(|entry| entry.unwrap().file_name());
+                names
+                    .filter(|name| !name.as_bytes().starts_with(b"."))
+                    .count()
+            })
+        };
+        let wait = |files| {
+            while named() < files {
+                assert!(!lost.wait(Duration::from_millis(2)), "{:?}", lost.result());
+            }
+        };
+        wait(10);
+        carried.mute_far_end();
+        let muted_at = named();
+        wait(muted_at + 100);
+        carried.cut();
+        assert!(lost.wait(Duration::from_secs(60)));
+        assert!(lost.lost_connection(), "{:?}", lost.result());
+        assert!(far.join().unwrap().is_err());
+        let there = named();
+        assert!(digests(&first).len() < there, "nothing was left untold");
+
+        keep_digests(&mut job, &second);
+        let outcome = Ends::go_on(&lost, &job, &json!({})).result().unwrap();
+        assert!(number(&outcome, "files_skipped") >= there, "{outcome}");
+        let told: BTreeMap<_, _> = digests(&first)
+            .into_iter()
+            .chain(digests(&second))
+            .collect();
+        let mut files = 0;
+        for (path, .., content) in listing(&tree.source()) {
+            files += 1;
+            assert_eq!(
+                told[&path],
+                blake3::hash(&content).to_hex().as_str(),
+                "{path:?}"
+            );
+        }
+        assert_eq!(files, told.len());
     }
 }
 

@@ -101,12 +101,12 @@ class FarEnds:
             raise NotHere(f"{literal(str(error))}; {self._instead()}") from None
         return Greeted(msgspec.structs.replace(second, rtt_s=rtt_s, addresses=[]), first)
 
-    def start(self, job: Job, plan: Plan) -> None:
-        """Gives the far ends their job."""
+    def start(self, job: Job, plan: Plan, lost: _native.Session | None) -> None:
+        """Gives the far ends their job. ``lost`` is the copy's session before this one."""
         job = msgspec.structs.replace(job, between=self._between)
         words = msgspec.json.encode(job), msgspec.json.encode(plan)
         if self._between is None:
-            self.session.start(*words)
+            self.session.start(*words, lost)
         else:
             self.session.start_between(self._started[1].session, *words)
 

@@ -4,6 +4,7 @@ Whatever happens, a Record comes out: with an Outcome, or with the error in one 
 of the path is in its service (``howdah.transfer.service``).
 """
 
+import shutil
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ from howdah.arguments import BadArgument
 from howdah.remote import hosts
 from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, judged
 from howdah.remote.lab_link import link_of_a_lab
-from howdah.remote.messages import Progress
+from howdah.remote.messages import Job, Progress
 from howdah.transfer import globs, incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
@@ -198,7 +199,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         )
         processors = record.ProcessorTime.now()
         began_s = time.monotonic()
-        ends.start(job, underway.plan if again else run.resuming.begun(underway))
+        _start(run, ends, job, underway.plan if again else run.resuming.begun(underway))
         run.outside.read_digests(own_digests)
         run.started_s = run.started_s or began_s
         try:
@@ -227,6 +228,12 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
             run.logins = ends.logins
             if not finished:
                 ends.end(keep_login=keep_login)
+
+
+def _start(run: State, ends: FarEnds, job: Job, decided: Plan) -> None:
+    """Gives the far ends their job, after that of the session before."""
+    ends.start(job, decided, run.session)
+    run.session = ends.session
 
 
 def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, handed: Plan | None) -> Underway:
@@ -302,12 +309,17 @@ def _join_digests(all_digests: Path | None, own: Path | None) -> None:
     """Adds the digests of a later session to those before it. Of a file that both name the later counts."""
     if all_digests is None or own is None or own == all_digests or not own.exists():
         return
-    later = own.read_bytes().splitlines(keepends=True)
-    named = {line.partition(b"  ")[2] for line in later}
-    earlier = all_digests.read_bytes().splitlines(keepends=True)
-    kept = [line for line in earlier if line.partition(b"  ")[2] not in named]
-    with all_digests.open("wb") as file:
-        file.writelines(kept + later)
+    with own.open("rb") as lines:
+        named = {line.partition(b"  ")[2] for line in lines}
+    # Whoever reads the list meanwhile, and who finds it after a crash, has the one or the other whole.
+    joined = all_digests.with_suffix(".joined")
+    with joined.open("wb") as file:
+        joined.chmod(0o600)
+        with all_digests.open("rb") as earlier:
+            file.writelines(line for line in earlier if line.partition(b"  ")[2] not in named)
+        with own.open("rb") as later:
+            shutil.copyfileobj(later, file)
+    joined.replace(all_digests)
     own.unlink()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from howdah._native import CopyLog, Policy, Quota
+from howdah._native import CopyLog, Policy, Quota, Session
 from howdah.remote.messages import FarAccount, FarHello, FarJob, Progress
 from howdah.remote.ssh import Login
 from howdah.text import printable
@@ -64,8 +64,10 @@ class State:
         self.earlier = Earlier()
         self.started_s: float | None = None
         """When the first session was given its job."""
+        self.session: Session | None = None
+        """The latest one that was given its job."""
         self.last: Progress | None = None
-        """The latest session as it was last seen."""
+        """It as it was last seen."""
         self.moved_s: float | None = None
         """When it moved its last byte."""
         self.policy: Policy | None = None

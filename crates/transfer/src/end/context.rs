@@ -163,6 +163,11 @@ impl Context {
         self.board.digests.add(digests, || self.naming());
     }
 
+    /// Notes files that the receiver has already, by source and path.
+    pub fn note_there(&self, there: Vec<(u16, TreePath)>) {
+        self.board.digests.confirm(there, || self.naming());
+    }
+
     /// Compares the digests of all files with what the other end has of them.
     ///
     /// # Errors

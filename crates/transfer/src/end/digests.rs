@@ -1,5 +1,6 @@
 //! Where the digests of a transfer's files go. They are never kept all at once: there may be millions.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,8 +16,11 @@ use crate::end::naming::Naming;
 use crate::error::plain;
 use crate::session::control::Control;
 
-/// Digests that go to the near end in one message.
+/// The most digests that go to the near end in one message.
 const TOLD_AT_ONCE: usize = 64;
+
+/// Digests of files that a receiver may have named although it could not say so before it was lost, by source and path.
+pub type Unconfirmed = HashMap<(u16, TreePath), [u8; 32]>;
 
 /// The digest of one file, of what this end itself read or wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,13 +54,14 @@ impl Digest {
 pub struct Digests {
     sink: Mutex<Sink>,
     sum: Mutex<DigestSum>,
+    unconfirmed: Mutex<Unconfirmed>,
 }
 
 /// Where they go.
 #[derive(Debug)]
 enum Sink {
     Nowhere,
-    Near(Control, Vec<FileDigest>),
+    Near(Control),
     File(BufWriter<File>),
     Failed(String),
 }
@@ -69,7 +74,7 @@ impl Digests {
 
     /// They go to the near end, which reads them as fast as it can and is waited for.
     pub fn to_near(control: Control) -> Self {
-        Self::to(Sink::Near(control, Vec::new()))
+        Self::to(Sink::Near(control))
     }
 
     /// They go to the file at `path`, a line each, as b3sum(1) prints and checks them.
@@ -87,7 +92,50 @@ impl Digests {
         Self {
             sink: Mutex::new(sink),
             sum: Mutex::default(),
+            unconfirmed: Mutex::default(),
         }
+    }
+
+    /// Goes on from a session whose receiver was lost, which left these.
+    #[must_use]
+    pub fn after(self, unconfirmed: Unconfirmed) -> Self {
+        *lock(&self.unconfirmed) = unconfirmed;
+        self
+    }
+
+    /// Notes digests of files that were sent, of a receiver that was lost before it said what it has taken.
+    pub fn leave_unconfirmed(&self, digests: impl IntoIterator<Item = Digest>) {
+        let digests = digests.into_iter();
+        lock(&self.unconfirmed)
+            .extend(digests.map(|digest| ((digest.source, digest.path), digest.blake3)));
+    }
+
+    /// Takes what the next session goes on from.
+    pub fn take_unconfirmed(&self) -> Unconfirmed {
+        std::mem::take(&mut lock(&self.unconfirmed))
+    }
+
+    /// Adds those of files that the receiver has although this session sent nothing of them, as far as the one before it
+    /// sent them. They are not in the sum, which is of what this session moves.
+    pub fn confirm<'a>(
+        &self,
+        there: impl IntoIterator<Item = (u16, TreePath)>,
+        naming: impl Fn() -> &'a Naming,
+    ) {
+        let mut unconfirmed = lock(&self.unconfirmed);
+        if unconfirmed.is_empty() {
+            return;
+        }
+        let found = there.into_iter().filter_map(|(source, path)| {
+            let key = (source, path);
+            let blake3 = unconfirmed.remove(&key)?;
+            Some(Digest {
+                source,
+                path: key.1,
+                blake3,
+            })
+        });
+        lock(&self.sink).take(found, naming);
     }
 
     /// Adds some; `naming` names their files, and is asked only once there are some.
@@ -103,34 +151,7 @@ impl Digests {
                 *sum = sum.wrapping_add(word);
             }
         });
-        let written = match &mut *sink {
-            Sink::Nowhere | Sink::Failed(_) => {
-                digests.for_each(drop);
-                Ok(())
-            }
-            Sink::Near(control, told) => {
-                told.extend(digests.map(|digest| FileDigest {
-                    source: digest.source,
-                    path: digest.path,
-                    blake3: digest.blake3,
-                }));
-                if told.len() >= TOLD_AT_ONCE {
-                    tell(control, told);
-                }
-                Ok(())
-            }
-            Sink::File(file) => digests.into_iter().try_for_each(|digest| {
-                let name = naming().name(digest.source, &digest.path);
-                write_line(
-                    file,
-                    &blake3::Hash::from_bytes(digest.blake3).to_hex(),
-                    &name,
-                )
-            }),
-        };
-        if let Err(error) = written {
-            *sink = Sink::Failed(plain(&error));
-        }
+        sink.take(digests, naming);
     }
 
     /// Counts one in the sum alone: its file has come and has no name.
@@ -165,19 +186,48 @@ impl Digests {
         match &mut *lock(&self.sink) {
             Sink::File(file) => file.flush().err().map(|error| plain(&error)),
             Sink::Failed(why) => Some(why.clone()),
-            Sink::Near(control, told) => {
-                tell(control, told);
-                None
-            }
-            Sink::Nowhere => None,
+            Sink::Near(_) | Sink::Nowhere => None,
         }
     }
 }
 
-fn tell(control: &Control, told: &mut Vec<FileDigest>) {
-    while !told.is_empty() {
-        let rest = told.split_off(told.len().min(TOLD_AT_ONCE));
-        control.say(Message::Digests(std::mem::replace(told, rest)));
+impl Sink {
+    /// Takes all of them, also if they can go nowhere.
+    fn take<'a>(&mut self, digests: impl Iterator<Item = Digest>, naming: impl Fn() -> &'a Naming) {
+        let written = match self {
+            Self::Nowhere | Self::Failed(_) => {
+                digests.for_each(drop);
+                Ok(())
+            }
+            Self::Near(control) => {
+                let told: Vec<FileDigest> = digests.map(FileDigest::from).collect();
+                for at_once in told.chunks(TOLD_AT_ONCE) {
+                    control.say(Message::Digests(at_once.to_vec()));
+                }
+                Ok(())
+            }
+            Self::File(file) => digests.into_iter().try_for_each(|digest| {
+                let name = naming().name(digest.source, &digest.path);
+                write_line(
+                    file,
+                    &blake3::Hash::from_bytes(digest.blake3).to_hex(),
+                    &name,
+                )
+            }),
+        };
+        if let Err(error) = written {
+            *self = Self::Failed(plain(&error));
+        }
+    }
+}
+
+impl From<Digest> for FileDigest {
+    fn from(digest: Digest) -> Self {
+        Self {
+            source: digest.source,
+            path: digest.path,
+            blake3: digest.blake3,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use howdah_wire::{Hello, Job, Message, Side};
 
 use crate::end::abort::{Abort, lock};
 use crate::end::context::Board;
-use crate::end::digests::Digests;
+use crate::end::digests::{Digests, Unconfirmed};
 use crate::error::TransferError;
 use crate::session::control::{Channel, Event, MAX_EVENTS};
 use crate::session::greeting::{Greeted, Setup};
@@ -90,6 +90,20 @@ impl Session {
     /// # Errors
     /// When they cannot be read, or the far end has not said hello yet.
     pub fn start(&self, job: &[u8], plan: &[u8]) -> Result<(), TransferError> {
+        self.start_after(None, job, plan)
+    }
+
+    /// The same for a copy whose session before this one has ended because its far end was lost: files that this end
+    /// sent then, and that are there although nothing was heard of them, get their digests from it.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_after(
+        &self,
+        lost: Option<&Self>,
+        job: &[u8],
+        plan: &[u8],
+    ) -> Result<(), TransferError> {
         let Asked {
             job,
             data_address,
@@ -109,6 +123,7 @@ impl Session {
             inbox,
         } = setup.greeted()?;
         let digests = digests.map_or_else(Digests::nowhere, |path| Digests::to_file(&path));
+        let digests = digests.after(lost.map(Self::take_unconfirmed).unwrap_or_default());
         let board = Arc::new(Board::new(digests));
         lock(&self.shared.state).running = Some((job.clone(), Arc::clone(&board)));
         let near = Near {
@@ -133,6 +148,13 @@ impl Session {
             .map_err(|error| TransferError::Here(format!("cannot start a thread: {error}")))?;
         setup.thread = Some(thread);
         Ok(())
+    }
+
+    fn take_unconfirmed(&self) -> Unconfirmed {
+        match &lock(&self.shared.state).running {
+            Some((_, board)) => board.digests.take_unconfirmed(),
+            None => Unconfirmed::default(),
+        }
     }
 
     /// Waits until the transfer has ended, well or not, at most `timeout`; says whether it has.

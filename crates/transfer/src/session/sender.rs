@@ -127,7 +127,9 @@ pub fn run(
         finished: None,
         names: said,
     };
+    let sending = Arc::clone(&run.sending);
     run.until_finished(mark)
+        .inspect_err(|_| sending.leave_unconfirmed(context))
 }
 
 /// Reads the pipe of this end to its end.
@@ -363,7 +365,7 @@ impl Run<'_> {
                 lock(&self.context.board.notes).into_folder = into_folder;
                 queue.accept(fresh);
             }
-            Message::Answer(answer) => queue.answer(answer)?,
+            Message::Answer(answer) => self.context.note_there(queue.answer(answer)?),
             Message::Compare(compare) => self.asking.hear(self.context, &compare)?,
             Message::Checked(checked) => {
                 sending.checked(self.context, &checked)?;

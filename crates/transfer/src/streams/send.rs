@@ -163,6 +163,23 @@ impl Sending {
             .try_for_each(|(stream, line)| self.let_go(context, stream, line.kept.sent()))
     }
 
+    /// Notes the digests of files that were sent whole and that the receiver is not known to have taken: it may have
+    /// named them before it was lost.
+    pub fn leave_unconfirmed(&self, context: &Context) {
+        for line in &self.lines {
+            let (_, pieces) = line.kept.all();
+            let digests = pieces.into_iter().filter_map(|sent| match sent {
+                Sent::File(file) => match file.read {
+                    // A part that was compared and is counted already is no part of a file that is whole only now.
+                    Read::Whole(checksum) => digest(file, checksum).ok().flatten(),
+                    Read::NotYet | Read::GivenUp => None,
+                },
+                Sent::Header(_) | Sent::Piped(_) => None,
+            });
+            context.board.digests.leave_unconfirmed(digests);
+        }
+    }
+
     /// Sends blocks until there are no more, then the account of the stream; first of all, on a connection
     /// that replaces another one, what was not taken. Returns when the receiver has all of it.
     ///

@@ -10,7 +10,7 @@ use std::time::Duration;
 use howdah_wire::limits::{MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{
     Answer, Checked, Checksum, Compare, Extraneous, Memory, Offer, ProtocolError, Scanned, Span,
-    Totals,
+    Totals, TreePath,
 };
 
 use crate::end::abort::{Abort, lock};
@@ -193,11 +193,13 @@ impl Queue {
         }
     }
 
-    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order.
+    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order. Gives the source
+    /// and path of each file whose content the receiver does not need.
     ///
     /// # Errors
     /// When the receiver has more of a file than there is.
-    pub fn answer(&self, answer: Answer) -> Result<(), ProtocolError> {
+    pub fn answer(&self, answer: Answer) -> Result<Vec<(u16, TreePath)>, ProtocolError> {
+        let mut there = Vec::new();
         let mut state = lock(&self.state);
         for Answered { entry, needs } in state.offers.answer(answer) {
             let size = match entry.kind {
@@ -208,6 +210,7 @@ impl Queue {
             if !needed {
                 state.skipped.files += 1;
                 state.skipped.bytes += size;
+                there.push((entry.source, entry.path.clone()));
             }
             if self.dry_run {
                 let action = Action::of(needed);
@@ -235,7 +238,7 @@ impl Queue {
             }
         }
         self.changed.notify_all();
-        Ok(())
+        Ok(there)
     }
 
     /// The files that the receiver asks to be compared; `howdah_wire::Conversation` has checked that they are offered.

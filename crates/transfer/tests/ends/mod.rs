@@ -32,28 +32,35 @@ impl Ends {
 
     /// The same; `greeted` is told the far end's port before anything connects to it.
     pub fn start_with(job: &Value, plan: &Value, greeted: impl FnOnce(u16)) -> Self {
-        Self::try_start(job, plan, Reach::default(), || (), greeted).unwrap()
+        Self::try_start(None, job, plan, Reach::default(), || (), greeted).unwrap()
+    }
+
+    /// Starts a job that goes on from a session that has ended because its far end was lost.
+    #[allow(dead_code, reason = "most tests begin with their first session")]
+    pub fn go_on(lost: &Session, job: &Value, plan: &Value) -> Self {
+        Self::try_start(Some(lost), job, plan, Reach::default(), || (), |_| ()).unwrap()
     }
 
     /// The same with a far end whose thread does something first.
     #[allow(dead_code, reason = "most tests have a far end like the near one")]
     pub fn start_elsewhere(go: impl FnOnce() + Send + 'static, job: &Value, plan: &Value) -> Self {
-        Self::try_start(job, plan, Reach::default(), go, |_| ()).unwrap()
+        Self::try_start(None, job, plan, Reach::default(), go, |_| ()).unwrap()
     }
 
     /// The same with a far end at which a near end reaches not all.
     #[allow(dead_code, reason = "most tests have a far end that reaches all")]
     pub fn start_within(reach: Reach, job: &Value, plan: &Value) -> Self {
-        Self::try_start(job, plan, reach, || (), |_| ()).unwrap()
+        Self::try_start(None, job, plan, reach, || (), |_| ()).unwrap()
     }
 
     /// Why a job is refused before the far end gets it.
     pub fn refused(job: &Value) -> String {
-        let started = Self::try_start(job, &json!({}), Reach::default(), || (), |_| ());
+        let started = Self::try_start(None, job, &json!({}), Reach::default(), || (), |_| ());
         started.err().expect("it is refused").to_string()
     }
 
     fn try_start(
+        lost: Option<&Session>,
         job: &Value,
         plan: &Value,
         reach: Reach,
@@ -74,7 +81,11 @@ impl Ends {
         for (key, value) in plan.as_object().unwrap() {
             whole[key] = value.clone();
         }
-        session.start(job.to_string().as_bytes(), whole.to_string().as_bytes())?;
+        session.start_after(
+            lost,
+            job.to_string().as_bytes(),
+            whole.to_string().as_bytes(),
+        )?;
         Ok(Self { session, far })
     }
 
