@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,11 +16,13 @@ from traces import HOWDAH
 from howdah import lab
 from howdah.control.status import Status
 from howdah.lab import Lab
+from howdah.values.bottleneck import Cause
 from howdah.words.copy import summary
 
 pytestmark = pytest.mark.lab
 
 SHARE_BPS = 60_000_000
+MINIMUM_BPS = 5_000_000
 PAYLOAD = 1448 / 1538
 """Of the rate on the wire."""
 POLICY = f"""
@@ -31,7 +34,7 @@ lease = "1s"
 host = "base20"
 to = "10.99.0.0/16"
 [class.images]
-minimum = "5Mbit"
+minimum = "{MINIMUM_BPS}bit"
 maximum = "{SHARE_BPS}bit"
 priority = 1
 active = "asked"
@@ -93,6 +96,28 @@ def test_a_copy_has_its_share_and_gives_it_back(served: None, cp: Copier, wan: L
     assert record.outcome.congestion_control == "hd_hold"
     # How near it comes is the machine's matter; without the share it would be a twelfth.
     assert 0.5 * PAYLOAD * SHARE_BPS < record.outcome.moving_bps < 1.01 * PAYLOAD * SHARE_BPS
+
+
+def test_a_copy_that_a_rule_holds_is_not_steered_out_of_its_share(
+    served: None, cp: Copier, wan: Lab, tmp_path: Path
+) -> None:
+    """The copy knows nothing of the share: only the rule of its host holds it."""
+    plan = tmp_path / "plan.json"
+    plan.write_text(
+        '{"schema": 1, "streams": 2, "congestion_control": "cubic", "block_bytes": 1048576, '
+        '"changes": [{"at_s": 1.0, "congestion_control": "reno"}]}'
+    )
+    record = cp.good("--plan", plan, "--memory", "3s", "far:")
+    assert record.outcome is not None
+    assert record.outcome.congestion_control == "hd_hold"
+    [change] = record.outcome.changes
+    assert change.held_by_rule
+    assert "holds the connections to a share" in str(change.refused)
+    assert record.outcome.moving_bps is not None
+    assert record.outcome.moving_bps < 1.5 * PAYLOAD * MINIMUM_BPS
+    assert record.bottleneck is not None
+    assert record.bottleneck.main is not None
+    assert record.bottleneck.main.cause is Cause.PACING
 
 
 def test_an_interrupted_copy_gives_it_back(served: None, cp: Copier, wan: Lab) -> None:

@@ -413,6 +413,29 @@ def test_what_arrived_at_most_is_no_capacity_unless_it_was_measured() -> None:
         assert (made.capacity_bps, made.known_bps) == (known, None if known else 2.7e8)
 
 
+def test_a_bound_that_a_copy_has_found_itself_is_no_limit() -> None:
+    """It is what the path carries, so nobody can raise it."""
+    bound_bps = round(8e9 / 11.5)
+    change = Change(t_s=3.0, streams=1, pacing_bps=bound_bps, why="nobody else fills the path")
+    ended = outcome(*CASES[Cause.PATH], changes=[change])
+    request = Request([], route(["run42", "dtn2:"], memory=False))
+    heard = msgspec.structs.replace(run(), listened=Listened(by="tcp_info", fairness=0.5))
+    for record, cause in ((heard, Cause.PATH), (run(), Cause.PACING)):
+        made = attributing.found(record, ended, request)
+        assert made is not None
+        assert made.main is not None
+        assert made.main.cause is cause
+
+
+def test_a_copy_that_a_rule_holds_to_a_share_waits_for_the_share() -> None:
+    held = outcome(*CASES[Cause.PATH], congestion_control="hd_hold", moving_s=11.5)
+    request = Request([], route(["run42", "dtn2:"], memory=False))
+    made = attributing.found(run(), held, request)
+    assert made is not None
+    assert made.main is not None
+    assert made.main.cause is Cause.PACING
+
+
 @pytest.mark.parametrize("replaced", [False, True], ids=["connections stay", "connections replaced"])
 def test_an_outage_is_no_fault_of_the_plan(replaced: bool) -> None:
     """Where connections were replaced, nobody booked the time between the old one and the new one."""

@@ -4,7 +4,7 @@ from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome
 from howdah.values.bottleneck import Bottleneck
 from howdah.values.listened import Listened
-from howdah.values.outcome import Outcome
+from howdah.values.outcome import HOLD, Outcome
 from howdah.values.plan import Why
 from howdah.values.record import Record
 
@@ -44,9 +44,12 @@ def _seen_bps(listened: Listened | None) -> tuple[float | None, float | None]:
 
 
 def _pacing_bps(record: Record, last: Outcome) -> float | None:
-    """The most that all streams might send together: the last bound that they had."""
+    """The most that all streams might send together, by whoever bounded them.
+
+    A copy that listens bounds its streams itself, by what the path carries: the path is what limits those.
+    """
     made = [change for change in last.changes if change.refused is None]
-    if made:
+    if made and record.listened is None:
         bound, streams = made[-1].pacing_bps, made[-1].streams
     else:
         plan = record.plan
@@ -55,4 +58,7 @@ def _pacing_bps(record: Record, last: Outcome) -> float | None:
     if record.share is not None and record.share.range_bps is not None:
         most = record.share.range_bps[1]
         bounds += [float(most)] if most else []
+    elif last.congestion_control == HOLD and last.moving_bps is not None:
+        # Only the agent of the sending host knows the share that its rule holds them to.
+        bounds.append(last.moving_bps)
     return min(bounds, default=None)

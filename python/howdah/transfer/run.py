@@ -345,7 +345,8 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
         if run.valve.paused:
             display.waiting(f"paused; continue with: howdah continue {run.id.rpartition('-')[2]}")
         steers = pilot
-        if run.service.judges and run.valve.holds:
+        held = now.latest is not None and now.latest.held_by_rule
+        if run.service.judges and (held or run.valve.holds):
             run.service.rest()
             steers = _stays
         run.detour.tell(now, display.far_says)

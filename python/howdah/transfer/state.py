@@ -23,7 +23,7 @@ from howdah.transfer.service import service
 from howdah.transfer.valve import Valve
 from howdah.values import record
 from howdah.values.memory import Carried, Resumed
-from howdah.values.outcome import Outcome
+from howdah.values.outcome import HOLD, Outcome
 from howdah.values.plan import Plan
 from howdah.values.record import HostLimits, Record
 from howdah.values.verification import Verification
@@ -179,9 +179,8 @@ class State:
             return None
         from howdah.values.carried import carried  # noqa: PLC0415, when all has been moved
 
-        return carried(
-            self.outcome, self.far.rtt_s if self.far else None, paced=self.plan.pacing_bps is not None
-        )
+        paced = self.plan.pacing_bps is not None or self.outcome.congestion_control == HOLD
+        return carried(self.outcome, self.far.rtt_s if self.far else None, paced=paced)
 
     def _digests(self) -> str | None:
         """The file of digests, if it holds any; an empty one is removed."""

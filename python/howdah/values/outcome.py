@@ -100,6 +100,10 @@ class FilesBeyond(msgspec.Struct, frozen=True):
     """Files, folders and links that would be removed at the receiver."""
 
 
+HOLD = "hd_hold"
+"""The control of connections that are held to a share: as a copy asked, or by a rule of its host."""
+
+
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """What became of files, folders and links at the receiver that are not at the sender."""
 
@@ -118,7 +122,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     t_s: float
     """The time since the session's start at which the sender's sockets were changed."""
     congestion_control: str | None = None
-    """The control in use from then on; of a refused change the one asked for; null: the one there was."""
+    """The control in use from then on; of a refused change the one asked for; null: the one there was.
+
+    Of a change that is refused because a rule of the sending host holds the connections, it is ``hd_hold``.
+    """
     streams: int
     """The streams that carry payload, of those opened."""
     pacing_bps: int | None = None
@@ -126,6 +133,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     refused: str | None = None
     """The reason why all stayed as it was; null: it did not."""
+
+    @property
+    def held_by_rule(self) -> bool:
+        """Whether it was refused because a rule holds the connections to a share."""
+        return self.refused is not None and self.congestion_control == HOLD
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

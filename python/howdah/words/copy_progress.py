@@ -112,6 +112,8 @@ class Waits:
 
 def change_in_words(change: Change) -> str:
     """``After 5.03 s: bbr, 4 streams, unbounded (the plan's schedule)``; of a refused one why it was."""
+    if change.held_by_rule:
+        return f"After {change.t_s:.2f} s nothing changed: {change.refused}"
     control = change.congestion_control or "the same congestion control"
     what = f"{control}, {count(change.streams, 'stream')}, {paced(change.pacing_bps)} ({change.why})"
     if change.refused is None:

@@ -9,6 +9,10 @@ use howdah_wire::Steering;
 use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
 
+/// The control that holds connections to a rate. A rule of the sending host gives it to connections that did not ask for it
+/// (docs/cc.md), so that they keep to a share.
+pub const HOLD: &str = "hd_hold";
+
 /// What was steered last; nothing before that, and at an end that receives.
 #[derive(Debug, Default)]
 pub struct Tuning {
@@ -16,6 +20,18 @@ pub struct Tuning {
 }
 
 impl Tuning {
+    /// Whether a rule of this host holds open streams, which were `planned` to have another congestion control.
+    pub fn held_by_rule(&self, planned: Option<&str>, abort: &Abort) -> bool {
+        let steered = lock(&self.in_force)
+            .as_ref()
+            .and_then(|steering| steering.congestion_control.clone());
+        let mut held = false;
+        if steered.as_deref().or(planned) != Some(HOLD) {
+            abort.each(|socket| held |= congestion_control(socket).is_ok_and(|name| name == HOLD));
+        }
+        held
+    }
+
     /// Has every socket send as `steering` says, also those that are still to come; the congestion control
     /// in use from then on.
     ///

@@ -27,7 +27,7 @@ use crate::session::memory::MemoryMark;
 use crate::session::names;
 use crate::session::removing::Removing;
 use crate::session::sender::{SPENT_EVERY, note_samples, tell_spent};
-use crate::session::steer::Wish;
+use crate::session::steer::{Wish, note_change};
 use crate::streams::receive::Receiving;
 use crate::streams::sample::Sampler;
 use crate::tree::names::NamesFile;
@@ -398,8 +398,7 @@ impl Run<'_> {
             Message::LeftOut(why) => lock(&self.context.board.notes).left_out.add(why),
             Message::Steered(steered) => {
                 if let Some(wish) = self.wishes.pop_front() {
-                    let change = wish.came_to(steered);
-                    lock(&self.context.board.notes).changes.add(change);
+                    note_change(self.context, wish, steered);
                 }
             }
             Message::NamesTaken => drop(self.names_taken.send(())),

@@ -15,6 +15,7 @@ use crate::connect::near_port;
 use crate::connect::setup::StreamSetup;
 use crate::end::abort::lock;
 use crate::end::context::Context;
+use crate::end::tuning::HOLD;
 use crate::error::TransferError;
 use crate::session::comparing::Asking;
 use crate::session::control::Event;
@@ -23,6 +24,7 @@ use crate::session::listing::Listing;
 use crate::session::liveness::{Liveness, Owed};
 use crate::session::memory::MemoryMark;
 use crate::session::names::{Coming, Origin};
+use crate::session::steer::note_change;
 use crate::streams::sample::Sampler;
 use crate::streams::send::Sending;
 use crate::tree::content::Untold;
@@ -279,8 +281,7 @@ impl Run<'_> {
                 Some(Input::Message(message)) => self.hear(message)?,
                 Some(Input::Steer(wish)) => {
                     let steered = self.steer(&wish.steering);
-                    let change = wish.came_to(steered);
-                    lock(&self.context.board.notes).changes.add(change);
+                    note_change(self.context, wish, steered);
                 }
                 Some(Input::Limit(limit)) => {
                     self.context.limiter.set(limit);
@@ -392,10 +393,16 @@ impl Run<'_> {
 
     fn steer(&self, steering: &Steering) -> Steered {
         let context = self.context;
-        let taken = context.tuning.change(steering, &context.abort);
-        if taken.is_ok() {
-            self.sending.queue.use_streams(steering.streams);
-        }
+        let planned = context.job.plan.congestion_control.as_deref();
+        let taken = if context.tuning.held_by_rule(planned, &context.abort) {
+            Ok(HOLD.to_owned())
+        } else {
+            let taken = context.tuning.change(steering, &context.abort);
+            if taken.is_ok() {
+                self.sending.queue.use_streams(steering.streams);
+            }
+            taken
+        };
         let elapsed = context.board.started.elapsed();
         Steered {
             at_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),

@@ -3,7 +3,14 @@
 use howdah_wire::{Steered, Steering};
 use serde::{Deserialize, Serialize};
 
+use crate::end::abort::lock;
+use crate::end::context::Context;
+use crate::end::tuning::HOLD;
 use crate::error::TransferError;
+
+/// Why connections that a rule of their host gives to [`HOLD`] stay as they are.
+const HELD: &str =
+    "a rule of the sending host holds the connections to a share; howdah cc status shows it there";
 
 /// A steering as its user asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +38,8 @@ pub struct Changes {
     kept: Vec<Change>,
     more: u64,
     latest: Option<Change>,
+    /// The congestion control in use since the last one that was not refused.
+    in_force: Option<String>,
 }
 
 impl Changes {
@@ -43,6 +52,9 @@ impl Changes {
             self.kept.push(change.clone());
         } else {
             self.more += 1;
+        }
+        if change.refused.is_none() {
+            self.in_force.clone_from(&change.congestion_control);
         }
         self.latest = Some(change);
     }
@@ -57,10 +69,23 @@ impl Changes {
         self.more
     }
 
+    /// The control of the last one that was not refused, if that is known.
+    fn control(&self) -> Option<&str> {
+        self.in_force.as_deref()
+    }
+
     /// The last one.
     pub fn latest(&self) -> Option<&Change> {
         self.latest.as_ref()
     }
+}
+
+/// Notes what came of a steering.
+pub fn note_change(context: &Context, wish: Wish, steered: Steered) {
+    let changes = &mut lock(&context.board.notes).changes;
+    let planned = context.job.plan.congestion_control.as_deref();
+    let change = wish.came_to(steered, changes.control().or(planned));
+    changes.add(change);
 }
 
 impl Wish {
@@ -88,10 +113,14 @@ impl Wish {
         Ok(Self { steering, why })
     }
 
-    /// What came of it, by the word of the end that sends.
-    pub fn came_to(self, steered: Steered) -> Change {
+    /// What came of it, by the word of the end that sends; `before` is the control that was asked for until then.
+    fn came_to(self, steered: Steered, before: Option<&str>) -> Change {
         let Self { steering, why } = self;
+        let asked = steering.congestion_control.as_deref().or(before);
         let (congestion_control, refused) = match steered.taken {
+            Ok(in_use) if in_use == HOLD && asked != Some(HOLD) => {
+                (Some(in_use), Some(HELD.to_owned()))
+            }
             Ok(in_use) => (Some(in_use), None),
             Err(reason) => (steering.congestion_control, Some(reason)),
         };

@@ -23,7 +23,7 @@ use crate::session::memory::MemoryMark;
 use crate::session::names;
 use crate::session::report::Account;
 use crate::session::sender::note_samples;
-use crate::session::steer::Wish;
+use crate::session::steer::{Wish, note_change};
 use crate::streams::sample::Trace;
 use crate::tree::names::NamesFile;
 
@@ -214,8 +214,7 @@ impl<'a> Relay<'a> {
                     *reason = self.said(End::Sender, reason);
                 }
                 if let Some(wish) = self.wishes.pop_front() {
-                    let change = wish.came_to(steered);
-                    lock(&self.context.board.notes).changes.add(change);
+                    note_change(self.context, wish, steered);
                 }
             }
             Message::NamesTaken => drop(self.names_taken.send(())),
