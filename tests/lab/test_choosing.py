@@ -86,8 +86,57 @@ def test_a_copy_that_comes_later_begins_with_one_stream(privilege: None, tmp_pat
     assert sum(stream.bytes > 0 for stream in later.outcome.streams) == 1
 
 
-def test_a_copy_hears_by_icmp_and_changes_its_live_streams(cp: Copier) -> None:
-    record = listening(cp, "1 bbr", streams=2, for_s=13)
+CARRIES_BPS = 100e6 * 1448 / 1514
+"""Of payload, by a path of 100 Mb/s."""
+
+
+def test_a_copy_listens_and_changes_its_live_streams(privilege: None, tmp_path: Path) -> None:
+    """Three copies at the same time, each on a path of its own: they mostly wait."""
+    ways = {"hears": a_copy_that_hears_bbr, "comes": a_copy_that_comes, "stays": a_copy_that_stays}
+    with ThreadPoolExecutor(len(ways)) as pool:
+        made = {name: pool.submit(copy, tmp_path / name) for name, copy in ways.items()}
+    assert_it_hears_by_icmp_and_changes(made["hears"].result())
+    assert_it_measures_what_the_path_carries_and_takes_an_equal_share(made["comes"].result())
+    assert_it_is_held_alone_and_who_comes_has_an_equal_share(made["stays"].result())
+
+
+@contextmanager
+def path(folder: Path, rtt_ms: int) -> Iterator[Copier]:
+    """100 Mb/s."""
+    folder.mkdir()
+    with lab.started(lab.symmetric(100_000_000, rtt_ms * 1_000_000), sshd=True) as wan:
+        yield Copier(wan, folder)
+
+
+def a_copy_that_hears_bbr(folder: Path) -> Record:
+    """It is told so."""
+    with path(folder, 20) as cp:
+        return listening(cp, "1 bbr", streams=2, for_s=13)
+
+
+def a_copy_that_comes(folder: Path) -> Record:
+    """It comes to one that ends 28 s before it."""
+    with path(folder, 60) as cp:
+        begun = [*cp.argv("--memory", "32s", "--streams", "1", "--no-listen", "--quiet", "far:")]
+        with alive(cp.lab.popen("near", begun, env=cp.env)):
+            time.sleep(6)
+            return listening(cp, "1 cubic", streams=8, for_s=54)
+
+
+def a_copy_that_stays(folder: Path) -> Record:
+    """Another comes to it after 30 s, and goes on after its end."""
+    with path(folder, 60) as cp:
+        # On a slow machine the copy's own first byte comes seconds after this clock's start.
+        late = ["sh", "-c", 'sleep 30; exec "$@"', "late"]
+        comes = cp.argv("--memory", "24s", "--streams", "1", "--no-listen", "--quiet", "far:")
+        with alive(cp.lab.popen("near", [*late, *comes], env=cp.env)) as other:
+            record = listening(cp, "1 cubic", streams=8, for_s=48)
+            assert other.wait(20) == 0
+    return record
+
+
+def assert_it_hears_by_icmp_and_changes(record: Record) -> None:
+    """Once, and for good."""
     outcome, listened = record.outcome, record.listened
     assert record.error is None
     assert outcome is not None
@@ -104,48 +153,6 @@ def test_a_copy_hears_by_icmp_and_changes_its_live_streams(cp: Copier) -> None:
     assert change.t_s == pytest.approx(sent.t_s)
     assert {stream.congestion_control for stream in outcome.streams} == {"bbr"}
     assert outcome.bytes == sum(stream.bytes for stream in outcome.streams)
-
-
-CARRIES_BPS = 100e6 * 1448 / 1514
-"""Of payload, by a path of 100 Mb/s."""
-
-
-def test_two_copies_have_equal_shares_whoever_comes_later(privilege: None, tmp_path: Path) -> None:
-    """One copy comes to another, and another comes to one: at the same time, each on a path of its own."""
-    ways = {"comes": a_copy_that_comes, "stays": a_copy_that_stays}
-    with ThreadPoolExecutor(len(ways)) as pool:
-        made = {name: pool.submit(of_both, tmp_path / name) for name, of_both in ways.items()}
-    assert_it_measures_what_the_path_carries_and_takes_an_equal_share(made["comes"].result())
-    assert_it_is_held_alone_and_who_comes_has_an_equal_share(made["stays"].result())
-
-
-@contextmanager
-def shared_path(folder: Path) -> Iterator[Copier]:
-    """100 Mb/s, 60 ms."""
-    folder.mkdir()
-    with lab.started(lab.symmetric(100_000_000, 60_000_000), sshd=True) as wan:
-        yield Copier(wan, folder)
-
-
-def a_copy_that_comes(folder: Path) -> Record:
-    """It comes to one that ends 28 s before it."""
-    with shared_path(folder) as cp:
-        begun = [*cp.argv("--memory", "32s", "--streams", "1", "--no-listen", "--quiet", "far:")]
-        with alive(cp.lab.popen("near", begun, env=cp.env)):
-            time.sleep(6)
-            return listening(cp, "1 cubic", streams=8, for_s=54)
-
-
-def a_copy_that_stays(folder: Path) -> Record:
-    """Another comes to it after 30 s, and goes on after its end."""
-    with shared_path(folder) as cp:
-        # On a slow machine the copy's own first byte comes seconds after this clock's start.
-        late = ["sh", "-c", 'sleep 30; exec "$@"', "late"]
-        comes = cp.argv("--memory", "24s", "--streams", "1", "--no-listen", "--quiet", "far:")
-        with alive(cp.lab.popen("near", [*late, *comes], env=cp.env)) as other:
-            record = listening(cp, "1 cubic", streams=8, for_s=48)
-            assert other.wait(20) == 0
-    return record
 
 
 def assert_it_measures_what_the_path_carries_and_takes_an_equal_share(record: Record) -> None:
