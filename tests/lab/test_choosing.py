@@ -3,6 +3,9 @@
 import math
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -83,8 +86,57 @@ def test_a_copy_that_comes_later_begins_with_one_stream(privilege: None, tmp_pat
     assert sum(stream.bytes > 0 for stream in later.outcome.streams) == 1
 
 
-def test_a_copy_hears_by_icmp_and_changes_its_live_streams(cp: Copier) -> None:
-    record = listening(cp, "1 bbr", streams=2, for_s=13)
+CARRIES_BPS = 100e6 * 1448 / 1514
+"""Of payload, by a path of 100 Mb/s."""
+
+
+def test_a_copy_listens_and_changes_its_live_streams(privilege: None, tmp_path: Path) -> None:
+    """Three copies at the same time, each on a path of its own: they mostly wait."""
+    ways = {"hears": a_copy_that_hears_bbr, "comes": a_copy_that_comes, "stays": a_copy_that_stays}
+    with ThreadPoolExecutor(len(ways)) as pool:
+        made = {name: pool.submit(copy, tmp_path / name) for name, copy in ways.items()}
+    assert_it_hears_by_icmp_and_changes(made["hears"].result())
+    assert_it_measures_what_the_path_carries_and_takes_an_equal_share(made["comes"].result())
+    assert_it_is_held_alone_and_who_comes_has_an_equal_share(made["stays"].result())
+
+
+@contextmanager
+def path(folder: Path, rtt_ms: int) -> Iterator[Copier]:
+    """100 Mb/s."""
+    folder.mkdir()
+    with lab.started(lab.symmetric(100_000_000, rtt_ms * 1_000_000), sshd=True) as wan:
+        yield Copier(wan, folder)
+
+
+def a_copy_that_hears_bbr(folder: Path) -> Record:
+    """It is told so."""
+    with path(folder, 20) as cp:
+        return listening(cp, "1 bbr", streams=2, for_s=13)
+
+
+def a_copy_that_comes(folder: Path) -> Record:
+    """It comes to one that ends 28 s before it."""
+    with path(folder, 60) as cp:
+        begun = [*cp.argv("--memory", "32s", "--streams", "1", "--no-listen", "--quiet", "far:")]
+        with alive(cp.lab.popen("near", begun, env=cp.env)):
+            time.sleep(6)
+            return listening(cp, "1 cubic", streams=8, for_s=54)
+
+
+def a_copy_that_stays(folder: Path) -> Record:
+    """Another comes to it after 30 s, and goes on after its end."""
+    with path(folder, 60) as cp:
+        # On a slow machine the copy's own first byte comes seconds after this clock's start.
+        late = ["sh", "-c", 'sleep 30; exec "$@"', "late"]
+        comes = cp.argv("--memory", "24s", "--streams", "1", "--no-listen", "--quiet", "far:")
+        with alive(cp.lab.popen("near", [*late, *comes], env=cp.env)) as other:
+            record = listening(cp, "1 cubic", streams=8, for_s=48)
+            assert other.wait(20) == 0
+    return record
+
+
+def assert_it_hears_by_icmp_and_changes(record: Record) -> None:
+    """Once, and for good."""
     outcome, listened = record.outcome, record.listened
     assert record.error is None
     assert outcome is not None
@@ -103,23 +155,14 @@ def test_a_copy_hears_by_icmp_and_changes_its_live_streams(cp: Copier) -> None:
     assert outcome.bytes == sum(stream.bytes for stream in outcome.streams)
 
 
-def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal_share(
-    privilege: None, tmp_path: Path
-) -> None:
+def assert_it_measures_what_the_path_carries_and_takes_an_equal_share(record: Record) -> None:
     """CUBIC that comes late to CUBIC would take a minute to come to it. When the other ends, all is its."""
-    with lab.started(lab.symmetric(100_000_000, 60_000_000), sshd=True) as wan:
-        cp = Copier(wan, tmp_path)
-        begun = [*cp.argv("--memory", "32s", "--streams", "1", "--no-listen", "--quiet", "far:")]
-        with alive(wan.popen("near", begun, env=cp.env)):
-            time.sleep(6)
-            record = listening(cp, "1 cubic", streams=8, for_s=54)
     listened, outcome = record.listened, record.outcome
     assert listened is not None
     assert outcome is not None
-    carries_bps = 100e6 * 1448 / 1514
     told = [dip.capacity_bps for dip in listened.dips if dip.capacity_bps is not None]
     assert len(told) >= 2
-    assert listened.capacity_bps == pytest.approx(carries_bps, rel=0.3)
+    assert listened.capacity_bps == pytest.approx(CARRIES_BPS, rel=0.3)
     held = listened.sent[-1]
     assert (held.congestion_control, held.streams, held.held, held.undone) == ("cubic", 8, True, None)
     assert held.pacing_bps is not None
@@ -134,33 +177,24 @@ def test_a_copy_measures_what_the_path_carries_beside_another_and_takes_an_equal
     # A stream may be paced to twice its equal part while windows keep others from theirs (TUNED.uneven_most).
     # What all send together is what the other one meets.
     for second in range(math.ceil(held.t_s), 23):
-        assert sent_bps(outcome, second, second + 1) < 0.6 * carries_bps
-    assert 0.3 < sent_bps(outcome, held.t_s + 4, 24) / carries_bps < 0.65
+        assert sent_bps(outcome, second, second + 1) < 0.6 * CARRIES_BPS
+    assert 0.3 < sent_bps(outcome, held.t_s + 4, 24) / CARRIES_BPS < 0.65
     assert held.after is not None
-    assert 0.8 < held.after.rate_bps / carries_bps < 1.05
+    assert 0.8 < held.after.rate_bps / CARRIES_BPS < 1.05
     dips = [change for change in outcome.changes if change.why == Reason.PROBING_CAPACITY]
     assert len(dips) == 2 * len(listened.dips), "each bound is lifted again"
 
 
-def test_a_copy_alone_is_held_and_who_comes_has_an_equal_share(privilege: None, tmp_path: Path) -> None:
+def assert_it_is_held_alone_and_who_comes_has_an_equal_share(record: Record) -> None:
     """CUBIC that comes late to streams that fill the queue would take minutes to come to it."""
-    with lab.started(lab.symmetric(100_000_000, 60_000_000), sshd=True) as wan:
-        cp = Copier(wan, tmp_path)
-        # On a slow machine the copy's own first byte comes seconds after this clock's start.
-        late = ["sh", "-c", 'sleep 30; exec "$@"', "late"]
-        comes = cp.argv("--memory", "24s", "--streams", "1", "--no-listen", "--quiet", "far:")
-        with alive(wan.popen("near", [*late, *comes], env=cp.env)) as other:
-            record = listening(cp, "1 cubic", streams=8, for_s=48)
-            assert other.wait(20) == 0
     listened, outcome = record.listened, record.outcome
     assert listened is not None
     assert outcome is not None
-    carries_bps = 100e6 * 1448 / 1514
     held = listened.sent[0]
     assert (held.why, held.streams, held.held) == ("nobody else fills the path", 8, True)
     assert held.t_s < 17
-    assert listened.capacity_bps == pytest.approx(carries_bps, rel=0.05)
+    assert listened.capacity_bps == pytest.approx(CARRIES_BPS, rel=0.05)
     assert (len(listened.sent), listened.dips) == (1, [])
     assert {change.streams for change in outcome.changes} == {8}, "it is never left to few"
-    assert sent_bps(outcome, held.t_s + 3, 22) > 0.8 * carries_bps
-    assert 0.35 < sent_bps(outcome, 38, 45) / carries_bps < 0.65
+    assert sent_bps(outcome, held.t_s + 3, 22) > 0.8 * CARRIES_BPS
+    assert 0.35 < sent_bps(outcome, 38, 45) / CARRIES_BPS < 0.65

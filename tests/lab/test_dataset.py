@@ -40,6 +40,7 @@ def found(folder: Path) -> set[str]:
     return {str(file.relative_to(folder)) for file in folder.rglob("*.npz")}
 
 
+@pytest.mark.beside
 def test_a_data_set_is_recorded_after_it_was_stopped(privilege: None, tmp_path: Path) -> None:
     plan, folder = tmp_path / "tiny.toml", tmp_path / "out"
     plan.write_text(PLAN)

@@ -125,6 +125,7 @@ def test_a_limit_holds_from_the_first_second_changes_live_and_pauses(
     ]
 
 
+@pytest.mark.beside
 def test_a_copy_that_was_stopped_by_ctrl_z_goes_on(cp: Copier, tmp_path: Path) -> None:
     source, target = big(tmp_path / "src", 24 << 20), tmp_path / "dst"
     with running(cp, "--limit", "20Mbit", source, f"far:{target}") as copy:
@@ -147,6 +148,7 @@ def test_a_copy_that_was_stopped_by_ctrl_z_goes_on(cp: Copier, tmp_path: Path) -
     assert record.outcome.restarts == 0
 
 
+@pytest.mark.beside
 def test_metrics_and_the_log_tell_of_a_copy_and_of_each_file(cp: Copier, tmp_path: Path) -> None:
     source, target, log = tmp_path / "src", tmp_path / "dst", tmp_path / "log"
     source.mkdir()

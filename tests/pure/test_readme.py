@@ -1,5 +1,6 @@
 """The commands a reader copies out of the documents exist and take the options shown."""
 
+import functools
 import re
 import shlex
 import subprocess
@@ -38,8 +39,17 @@ def documented(program: str) -> list[tuple[str, ...]]:
     return sorted({tuple(words) for text in texts for words in commands(text) if words[0] == program})
 
 
-def output(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+@functools.cache
+def help_of(*words: str) -> subprocess.CompletedProcess[str]:
+    """The whole help of a command, which many lines of the documents are about."""
+    argv = [sys.executable, "-m", "howdah", *words]
+    for option in ("--help", "--help-all"):
+        told = subprocess.run(
+            [*argv, option], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        )
+        if "--help-all" not in told.stdout:
+            break
+    return told
 
 
 def test_words_of_a_block() -> None:
@@ -65,9 +75,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_howdah_takes_the_options(words: tuple[str, ...]) -> None:
     groups = {tuple(called[1:]) for called, command in walk(app.howdah()) if command.run is None}
     depth = next(depth for depth in range(2, len(words) + 1) if words[1:depth] not in groups)
-    told = output(sys.executable, "-m", "howdah", *words[1:depth], "--help")
-    if "--help-all" in told.stdout:
-        told = output(sys.executable, "-m", "howdah", *words[1:depth], "--help-all")
+    told = help_of(*words[1:depth])
     assert told.returncode == 0, told.stderr
     options = {word.partition("=")[0] for word in words[depth:] if word.startswith("--")}
     assert options <= set(re.findall(r"--[a-z][a-z-]*", told.stdout))
