@@ -111,11 +111,15 @@ def test_the_far_end_connects_where_only_its_port_is_closed(
     assert pulled.outcome.setup_s < START_S
 
 
-def test_streams_of_the_far_end_that_break_are_replaced_by_it(cp: Copier, wall: Wall) -> None:
+def test_streams_of_the_far_end_that_break_are_replaced_by_it(cp: Copier, wall: Wall, tmp_path: Path) -> None:
     wall("drop", hosts=("far",))
     argv = cp.argv("--json", "--quiet", "--memory", "300MB", "far:")
-    process = cp.lab.popen("near", argv, env=cp.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with alive(process):
+    said = tmp_path / "record.json"
+    with (
+        # A pipe that nobody reads yet would hold the process at its end.
+        said.open("wb") as record,
+        alive(cp.lab.popen("near", argv, env=cp.env, stdout=record, stderr=subprocess.PIPE)) as process,
+    ):
         resets = 0
         # The first connections may be those by which the far end has tried the port.
         while resets < 3 and process.poll() is None:
@@ -123,9 +127,9 @@ def test_streams_of_the_far_end_that_break_are_replaced_by_it(cp: Copier, wall: 
             # Those that are not all there yet are left alone: on a slow machine they would never come back.
             if cp.connected("near") > 1:
                 resets += cp.reset_all("near") > 1
-        said, complained = process.communicate(timeout=60)
+        _, complained = process.communicate(timeout=60)
     assert process.returncode == 0, complained
-    outcome = json.loads(said)["outcome"]
+    outcome = json.loads(said.read_bytes())["outcome"]
     assert outcome["by_far_end"] is not None
     assert outcome["connections_replaced"] >= 1
 
