@@ -26,16 +26,20 @@ def test_connections_that_a_kernel_resets_are_replaced(
     source.write_bytes(os.urandom(300_000_000))
     arguments = [source, f"far:{target}"] if push else [f"far:{source}", target]
     argv = [*cp.argv(*arguments), "--json", "--quiet"]
-    process = cp.lab.popen("near", argv, env=cp.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with alive(process):
+    said = tmp_path / "record.json"
+    with (
+        # A pipe that nobody reads yet would hold the process at its end.
+        said.open("wb") as record,
+        alive(cp.lab.popen("near", argv, env=cp.env, stdout=record, stderr=subprocess.PIPE)) as process,
+    ):
         reset = 0
         while reset < TIMES and process.poll() is None:
             time.sleep(APART_S)
             reset += cp.reset_all(host) > 0
-        said, complained = process.communicate(timeout=60)
+        _, complained = process.communicate(timeout=60)
     assert process.returncode == 0, complained
     assert target.read_bytes() == source.read_bytes()
-    outcome = msgspec.json.decode(said, type=Record).outcome
+    outcome = msgspec.json.decode(said.read_bytes(), type=Record).outcome
     assert outcome is not None
     assert outcome.bytes == 300_000_000
     assert reset > 0
