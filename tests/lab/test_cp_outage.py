@@ -70,6 +70,12 @@ def begun(cp: Copier, *arguments: str | Path) -> Process:
     return cp.lab.popen("near", argv, env=cp.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+def standing(cp: Copier) -> list[Standing]:
+    """The copies of this host that are running."""
+    asked = cp.lab.run("near", [*cp.argv()[:-1], "jobs", "--json"], env=cp.env, capture_output=True)
+    return msgspec.json.decode(asked.stdout, type=list[Standing])
+
+
 def outcome_of(process: Process, within_s: float) -> Outcome:
     said, complained = process.communicate(timeout=within_s)
     assert process.returncode == 0, complained
@@ -177,10 +183,10 @@ def test_a_far_end_that_is_gone_is_started_again(cp: Copier, tmp_path: Path, wha
             kill_ssh_session(cp)
         else:
             cp.kill_far_end(signal.SIGKILL.name.removeprefix("SIG"))
+        # Its record may be more than a pipe takes, so the process itself ends only when that is read.
         sizes = set()
-        while process.poll() is None:
-            asked = cp.lab.run("near", [*cp.argv()[:-1], "jobs", "--json"], env=cp.env, capture_output=True)
-            sizes |= {each.bytes_total for each in msgspec.json.decode(asked.stdout, type=list[Standing])}
+        while jobs := standing(cp):
+            sizes |= {each.bytes_total for each in jobs}
         assert sizes == {sum(path.stat().st_size for path in source.iterdir())}
         outcome = outcome_of(process, 60)
     assert {path.name: path.read_bytes() for path in target.iterdir()} == {
