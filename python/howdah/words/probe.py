@@ -14,6 +14,8 @@ LINE_S = 10.0
 """How often a line is written where there is no terminal."""
 LEAST_NAMED = 0.5
 """The least probability of a class that is named; below it another may be as likely."""
+_SMALL_S = 1e-4
+"""A time of which 10 µs are more than a tenth."""
 _BY = {"icmp": "ICMP echo", "udp": "UDP"}
 
 
@@ -123,8 +125,10 @@ def in_words(probe: Probe, host: str) -> str:
 
 def others(found: Others) -> str:
     """The others on the path: ``1 BBR, 1 CUBIC (0.94)``, or why that cannot be told."""
-    if found.background is None or found.probability is None:
+    if found.background is None:
         return f"cannot tell: {found.why}"
+    if found.probability is None:
+        return f"{found.background}: no probe met a queue, and the path is unlike those that the model knows"
     likely = sorted(found.classes.items(), key=lambda item: -item[1])
     if found.new and likely[0][0] == "nobody":
         return f"{_class(*likely[0])}, on a path unlike those that the model knows"
@@ -147,7 +151,9 @@ def _sent(bursts: list[Burst]) -> str:
 
 
 def ms(seconds: float) -> str:
-    """A time in milliseconds, to 10 µs."""
+    """A time in milliseconds, to 10 µs; a small one in microseconds."""
+    if 0 < seconds < _SMALL_S:
+        return f"{seconds * 1e6:.2g} µs"
     return f"{seconds * 1e3:.2f} ms"
 
 
