@@ -161,7 +161,7 @@ def test_nobody_is_heard_on_a_quiet_path() -> None:
         ),
         (
             {"background": "nobody", "new": True, "classes": {"1 cubic": 0.99}},
-            "nobody: no probe met a queue, and the path is unlike those that the model knows",
+            "nobody: hardly a probe met a queue, on a path unlike those that the model knows",
         ),
         (
             {

@@ -74,7 +74,7 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
 
     Raises HowdahError for a plan that cannot be, a host that does not answer, and too short a time.
     """
-    check_above_0("for_s", for_s, mend="give more, or leave it out")
+    check_above_0("for_s", for_s)
     if str(what).endswith(".toml"):
         if for_s is not None:
             raise BadArgument(

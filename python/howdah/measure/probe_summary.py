@@ -15,6 +15,8 @@ from howdah.values import probe as probed
 from howdah.values.probe import Counts, Way
 
 LEAST_LOOKS = 10
+_IDLE_SHARE = 0.01
+"""On an idle path, fewer probes than this share seem to meet a queue: a host wakes late at times."""
 _MANY_UNSTAMPED = 0.1
 """A larger share of the answers is worth a note."""
 
@@ -76,7 +78,7 @@ def _others(seen: ProbingResult, step_s: float, shown: Events, sent: Sequence[pr
     model = model_for(situation(None, bursts=bool(bursts)))
     # A model sees queues in base RTTs. On a path as short as loopback, the host's own delays look like some.
     heard = shown.queue_s[-round(found.heard_s / step_s) :]
-    idle = found.new and not np.any(heard > shown.queue_from_s)
+    idle = found.new and np.mean(heard > shown.queue_from_s) < _IDLE_SHARE
     return probed.Others(
         background=NOBODY if idle else found.background,
         probability=None if idle else found.probability,

@@ -128,7 +128,7 @@ def others(found: Others) -> str:
     if found.background is None:
         return f"cannot tell: {found.why}"
     if found.probability is None:
-        return f"{found.background}: no probe met a queue, and the path is unlike those that the model knows"
+        return f"{found.background}: hardly a probe met a queue, on a path unlike those that the model knows"
     likely = sorted(found.classes.items(), key=lambda item: -item[1])
     if found.new and likely[0][0] == "nobody":
         return f"{_class(*likely[0])}, on a path unlike those that the model knows"
@@ -153,7 +153,7 @@ def _sent(bursts: list[Burst]) -> str:
 def ms(seconds: float) -> str:
     """A time in milliseconds, to 10 µs; a small one in microseconds."""
     if 0 < seconds < _SMALL_S:
-        return f"{seconds * 1e6:.2g} µs"
+        return f"{seconds * 1e6:.{1 if seconds < _SMALL_S / 10 else 0}f} µs"
     return f"{seconds * 1e3:.2f} ms"
 
 
