@@ -203,9 +203,9 @@ def test_a_lab_that_is_down_says_so() -> None:
 
 
 def test_a_lab_without_a_name_that_is_silent_has_no_name_to_give() -> None:
-    with pytest.raises(HowdahError, match="the lab does not answer; make another$"):
+    with pytest.raises(HowdahError, match=r"the lab does not answer; make another$"):
         messages.ask(0, "stats")
-    with pytest.raises(HowdahError, match="the lab does not answer; end it with: howdah lab down wan$"):
+    with pytest.raises(HowdahError, match=r"the lab does not answer; end it with: howdah lab down wan$"):
         messages.ask(0, "stats", "wan")
 
 
