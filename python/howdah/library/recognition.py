@@ -141,26 +141,9 @@ def recognise(recordings: "Name | Sequence[Name]", *, model: "Name | None" = Non
     return found
 
 
-_SENDERS = frozenset(
-    [
-        "bbr",
-        "bic",
-        "cdg",
-        "cubic",
-        "dctcp",
-        "highspeed",
-        "htcp",
-        "hybla",
-        "illinois",
-        "lp",
-        "nv",
-        "reno",
-        "scalable",
-        "vegas",
-        "veno",
-        "westwood",
-        "yeah",
-    ]
+_SENDERS = (
+    *("bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno"),
+    *("scalable", "vegas", "veno", "westwood", "yeah"),
 )
 """The congestion controls of Linux, of which another host may have more than this one."""
 
