@@ -148,12 +148,16 @@ def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "no room is left on its file system; free 1 MB there" in done.stderr
     assert "permissions" not in done.stderr
-    exported = full(
-        tmp_path / "kept", 0, place := tmp_path / "again", "archive", "export", str(place / "out")
-    )
-    assert exported.returncode == 1
-    assert "no room is left on its file system; free some there" in exported.stderr
-    assert "exception" not in exported.stderr
+
+
+@pytest.mark.parametrize("room_bytes", [0, 8192])
+def test_an_export_to_a_full_disk_says_so(tmp_path: Path, room_bytes: int) -> None:
+    archive_of(tmp_path / "kept", samples=2000)
+    place = tmp_path / "disk"
+    done = full(tmp_path / "kept", room_bytes, place, "archive", "export", str(place / "out"))
+    assert done.returncode == 1
+    assert "no room is left on its file system; free some there" in done.stderr
+    assert "exception" not in done.stderr
 
 
 def test_a_database_that_is_held_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

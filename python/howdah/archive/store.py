@@ -98,7 +98,7 @@ class Store:
             if self.is_read_only and self._to_change:
                 raise HowdahError(
                     f"cannot change the archive {self.root}: {_why_read_only(self.root)}; "
-                    "take its records over into one that you may change: howdah archive merge"
+                    f"take its records over into one that you may change: howdah archive merge {self.root}"
                 )
             self.database = self._opened() if found else _connected(":memory:")
         try:

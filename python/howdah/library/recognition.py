@@ -152,7 +152,8 @@ def _told(others: str) -> "dict[str, int]":
     """The streams of others; refuses those that nobody sends, which a model would learn as a class."""
     from howdah import _native  # noqa: PLC0415
     from howdah.arguments import BadArgument  # noqa: PLC0415
-    from howdah.recognition.recording import NOBODY, background  # noqa: PLC0415
+    from howdah.recognition.recording import background  # noqa: PLC0415
+    from howdah.values.listened import NOBODY  # noqa: PLC0415
     from howdah.values.record import HostLimits  # noqa: PLC0415
 
     found = background(others)

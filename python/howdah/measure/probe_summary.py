@@ -9,9 +9,10 @@ from howdah.probing.prober import ProbingResult, Rhythm
 from howdah.probing.series import BLOCK_S, Events, Floats, answers, burst_means, events, step_series
 from howdah.recognition.model import Undecided
 from howdah.recognition.recognise import model_for, recognise
-from howdah.recognition.recording import NOBODY, bursts_of, situation
+from howdah.recognition.recording import bursts_of, situation
 from howdah.text import count
 from howdah.values import probe as probed
+from howdah.values.listened import NOBODY
 from howdah.values.probe import Counts, Way
 
 LEAST_LOOKS = 10

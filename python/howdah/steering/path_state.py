@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from howdah.probing.series import queues
 from howdah.steering.policy import sure_kind
-from howdah.steering.shares import NOBODY, Belief, Choice, background
+from howdah.steering.shares import Belief, Choice, background
 from howdah.steering.throughput import NO_LOOKS, NO_PEAK, Look, Meter, Peak
 from howdah.steering.tunables import TUNED
-from howdah.values.listened import Had
+from howdah.values.listened import NOBODY, Had
 
 
 class PathState(NamedTuple):

@@ -9,6 +9,7 @@ from howdah.measure.probe import ProbeDisplay
 from howdah.probing.prober import ProbeUpdate
 from howdah.text import count, some
 from howdah.values.probe import Burst, Others, Probe
+from howdah.words.line import StandingLine
 
 LINE_S = 10.0
 """How often a line is written where there is no terminal."""
@@ -43,29 +44,22 @@ class ProbeTerminal(ProbeLines):
     """Draws one line that stays in place and vanishes at the end."""
 
     def __init__(self) -> None:
-        # rich is loaded for a terminal only.
-        from rich.console import Console  # noqa: PLC0415
-        from rich.live import Live  # noqa: PLC0415
-
         super().__init__()
-        self._live = Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True)
+        self._line = StandingLine()
 
     def say(self, line: str) -> None:
         """Writes ``line`` above the line that stays."""
-        self._live.stop()
+        self._line.stop()
         super().say(line)
 
     def look(self, taken: ProbeUpdate, for_s: float) -> None:
         """Draws the line."""
-        from rich.text import Text  # noqa: PLC0415
-
-        self._live.start()
-        text = Text(self._progress.line(taken, for_s), no_wrap=True, overflow="ellipsis")
-        self._live.update(text, refresh=True)
+        self._line.start()
+        self._line.draw(self._progress.line(taken, for_s))
 
     def close(self) -> None:
         """Takes the line away."""
-        self._live.stop()
+        self._line.stop()
 
 
 def display(*, quiet: bool, json: bool) -> ProbeDisplay:
