@@ -153,7 +153,7 @@ class Responder:
 # --- congestion control (crates/cc/model) -----------------------------------------------------
 
 def cc_model(experiment: bytes) -> bytes:
-    """Trace (cc/model.py) of an Experiment. Raises HowdahError naming what cannot be."""
+    """Trace (tests/cc_model.py) of an Experiment. Raises HowdahError naming what cannot be."""
 
 # --- congestion control as programs (crates/cc); Structs in cc/programs.py ---------------------
 

@@ -74,12 +74,15 @@ def check_within(name: str, value: float | None, bounds: Bounds, *, mend: str) -
         raise BadArgument(f"{{{name}}} is {why}; {mend}", **{name: value})
 
 
-def check_above_0(name: str, value: float | None, *, mend: str) -> None:
+def check_above_0(name: str, value: float | None) -> None:
     """Raises BadArgument unless the number is above 0 and finite; None is no number."""
-    if value is not None and not (value > 0 and math.isfinite(value)):
-        raise BadArgument(
-            f"{{{name}}} is not {'finite' if value > 0 else 'above 0'}; {mend}", **{name: value}
-        )
+    if value is None or 0 < value < math.inf:
+        return
+    if value <= 0:
+        why = "not above 0; give more, or leave it out"
+    else:
+        why = f"not {'a number' if math.isnan(value) else 'finite'}; give one that is, or leave it out"
+    raise BadArgument(f"{{{name}}} is {why}", **{name: value})
 
 
 def check_one_of(name: str, value: str | None, choices: Sequence[str], what: str) -> None:
@@ -96,20 +99,30 @@ def typed(call: CallT) -> CallT:
     names = call.__code__.co_varnames
     kinds: dict[str, Any] = {name: kind for name, kind in call.__annotations__.items() if name != "return"}
 
+    # A class is made by its name.
+    called = call.__qualname__.split(".")[-2] if call.__name__ == "__init__" else call.__name__
+
     @functools.wraps(call)
     def checked(*args: object, **keywords: object) -> object:
-        for name, value in (*zip(names, args, strict=False), *keywords.items()):
-            if name in kinds and not _is_a(value, kinds[name]):
-                raise TypeError(f"{call.__name__}: {name} is {value!r}; it takes {_in_words(kinds[name])}")
+        check_types(called, kinds, {**dict(zip(names, args, strict=False)), **keywords})
         return call(*args, **keywords)
 
     return cast("CallT", checked)
 
 
+def check_types(called: str, kinds: Mapping[str, Any], values: Mapping[str, object]) -> None:
+    """Raises TypeError, in the name of what was called, for a value that is not of the kind of its name."""
+    for name, value in values.items():
+        if name in kinds and not _is_a(value, kinds[name]):
+            raise TypeError(f"{called}: {name} is {value!r}; it takes {_in_words(kinds[name])}")
+
+
 def _is_a(value: object, kind: Any) -> bool:  # noqa: ANN401, whatever annotates an argument
     """Whether a value may be of this type. What only its use can show, it may."""
     origin, inner = get_origin(kind), get_args(kind)
-    if origin in {Union, UnionType}:
+    if kind is Any:
+        fits = True
+    elif origin in {Union, UnionType}:
         fits = any(_is_a(value, each) for each in inner)
     elif origin is Literal:
         # Which texts there are is a question of values.

@@ -29,6 +29,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def no_room(file: object, mend: str = "free some there") -> str:
+    """The words for a file that a full disk does not take."""
+    return f"cannot write {file}: no room is left on its file system; {mend}"
+
+
 def with_extra(name: str) -> str:
     """The command that installs what one of the extras of howdah needs."""
     return f"pip install 'WHEEL[{name}]', with the WHEEL of docs/install.md"

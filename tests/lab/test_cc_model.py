@@ -15,13 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+import cc_model as model
 import msgspec
 import pytest
 from controls import clean_kernel
 
 from howdah import lab
 from howdah._native import CC_PROGRAMS
-from howdah.cc import model, programs, resume
+from howdah.cc import programs, resume
 from howdah.values.link import Change
 
 pytestmark = pytest.mark.lab

@@ -16,7 +16,8 @@ from howdah.cli.copy_command import request
 from howdah.cli.cp import COMMANDS
 from howdah.cli.table import read
 from howdah.control.http.address import Listening, open_socket
-from howdah.library import archive, congestion, recognition
+from howdah.lab import messages
+from howdah.library import archive, congestion, jobs, recognition
 from howdah.library.control import Site, agents
 from howdah.library.copy import _Progress, carry_out
 from howdah.library.lab import LabOptions, lab_setup
@@ -27,6 +28,8 @@ from howdah.verification.lists import algorithm_of
 HUGE = 10**40
 ANYTHING: Any = howdah
 """The calls as a program without types sees them."""
+LAB: Any = howdah.Lab(howdah.lab.symmetric(10**9, 10**6))
+"""A lab that is not up."""
 
 
 @pytest.fixture(autouse=True)
@@ -82,15 +85,15 @@ def memory(**given: object) -> Callable[[], object]:
         (memory(size_bytes=-1), "size_bytes=-1 is below 0; give for example 10**10"),
         (lambda: howdah.plan_for("far", size_bytes=HUGE), f"size_bytes={HUGE} is too large"),
         (lambda: howdah.select(rtt_s=-1), "rtt_s=-1 is not above 0; give more, or leave it out"),
-        (lambda: howdah.select(rtt_s=math.nan), "rtt_s=nan is not above 0"),
+        (lambda: howdah.select(rtt_s=math.nan), "rtt_s=nan is not a number; give one that is"),
         (lambda: howdah.select(rtt_s=0.1, capacity_bps=math.inf), "capacity_bps=inf is not finite"),
         (howdah.select, "the round trip is missing; give rtt_s, or host to measure it"),
         (lambda: howdah.probe("far", for_s=math.nan), "for_s=nan is not from 1 s to 1 h"),
         (lambda: howdah.probe("far", for_s=1.5, active=True), "for_s=1.5 leaves no time for bursts, which"),
-        (lambda: howdah.sweep("far", for_s=math.nan), "for_s=nan is not above 0"),
+        (lambda: howdah.sweep("far", for_s=math.nan), "for_s=nan is not a number"),
         (lambda: howdah.sweep("a.toml", for_s=9), "for_s=9 is only for a host"),
-        (lambda: howdah.examine(rate_bps=math.nan), "rate_bps=nan is not above 0"),
-        (lambda: howdah.examine(rtt_s=math.inf), "rtt_s=inf is not finite"),
+        (lambda: howdah.examine(rate_bps=math.nan), "rate_bps=nan is not a number"),
+        (lambda: howdah.examine(rtt_s=math.inf), "rtt_s=inf is not finite; give one that is, or leave"),
         (
             lambda: ANYTHING.verify("a", "b", algorithm="x"),
             "algorithm='x' is not an algorithm; give one of",
@@ -169,12 +172,41 @@ def test_a_value_that_cannot_be_is_named(call: Callable[[], object], says: str) 
         (lambda: ANYTHING.select("93ms"), "select: rtt_s is '93ms'; it takes a number or None"),
         (lambda: ANYTHING.lab.symmetric(1e9, 5), "symmetric: rate_bps is 1000000000.0; it takes a whole num"),
         (lambda: ANYTHING.verify("a", "b", extra="no"), "verify: extra is 'no'; it takes True or False"),
+        (lambda: ANYTHING.Lab(None), "Lab: link is None; it takes LinkSpec"),
+        (lambda: LAB.run("near", "true"), "run: argv is 'true'; it takes a list"),
+        (lambda: LAB.popen("near", "true"), "popen: argv is 'true'; it takes a list"),
+        (lambda: ANYTHING.Archive(3), "Archive: root is 3; it takes a text or a path or None"),
+        (
+            lambda: ANYTHING.copy(ANYTHING.Memory(for_s="1"), "far:"),
+            "Memory: for_s is '1'; it takes a number or None",
+        ),
+        (lambda: jobs.limit(1, -1), "limit: job is 1; it takes a text"),  # type: ignore[arg-type]
+        (lambda: jobs.pause(1), "pause: job is 1"),  # type: ignore[arg-type]
+        (lambda: archive.export(3), "export: folder is 3; it takes a text or a path"),  # type: ignore[arg-type]
     ],
 )
 def test_a_value_of_another_type_is_named(call: Callable[[], object], says: str) -> None:
     with pytest.raises(TypeError) as caught:
         call()
     assert str(caught.value).startswith(says)
+
+
+def test_a_lab_that_is_down_says_so() -> None:
+    for call in (
+        lambda: LAB.run("near", ["true"]),
+        LAB.stats,
+        lambda: LAB.env,
+        lambda: LAB.namespace("near"),
+    ):
+        with pytest.raises(HowdahError, match="the lab is down; it is up inside of its"):
+            call()
+
+
+def test_a_lab_without_a_name_that_is_silent_has_no_name_to_give() -> None:
+    with pytest.raises(HowdahError, match=r"the lab does not answer; make another$"):
+        messages.ask(0, "stats")
+    with pytest.raises(HowdahError, match=r"the lab does not answer; end it with: howdah lab down wan$"):
+        messages.ask(0, "stats", "wan")
 
 
 def test_what_is_right_goes_through(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """The reference models as Python sees them; what they do is tested in crates/cc/model."""
 
+import cc_model as model
 import msgspec
 import pytest
 
 from howdah._native import HowdahError
-from howdah.cc import model
 
 MS = 1_000_000
 ASKED = model.Experiment(

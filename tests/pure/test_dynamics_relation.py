@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from howdah import HowdahError
-from howdah.profiles.dynamics.relation import Relation, by_configuration, relation
+from howdah.profiles.dynamics.relation import Relation, relation
 from howdah.profiles.dynamics.traces import Undetermined, mean_ranks, normal_scores
 
 few = st.integers(-5, 5).map(float)
@@ -46,17 +46,15 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(runs: int, pearson: fl
     assert 0.925 <= held / trials <= 0.985
 
 
-def test_each_configuration_is_for_itself_and_unknown_exponents_are_left_out() -> None:
-    exponents = np.r_[np.arange(10.0), np.nan, np.arange(10.0), 0.0]
-    rates = np.r_[-np.arange(10.0), 7.0, np.arange(10.0), 1.0]
-    found = by_configuration(["falling"] * 11 + ["rising"] * 10 + ["lonely"], exponents, rates)
-    falling, rising = found["falling"], found["rising"]
+def test_runs_of_an_unknown_exponent_are_left_out() -> None:
+    falling = relation(np.r_[np.arange(10.0), np.nan], np.r_[-np.arange(10.0), 7.0])
+    rising = relation(np.arange(10.0), np.arange(10.0))
     assert isinstance(falling, Relation)
     assert isinstance(rising, Relation)
     assert (falling.correlation, falling.runs, falling.decreasing) == (pytest.approx(-1), 10, True)
     assert (rising.correlation, rising.decreasing) == (pytest.approx(1), False)
     assert falling.high > -1
-    assert found["lonely"] == Undetermined("1 run with an exponent, and 5 are needed")
+    assert relation([0.0], [1.0]) == Undetermined("1 run with an exponent, and 5 are needed")
 
 
 def test_nothing_is_said_of_the_sign_while_the_interval_holds_zero() -> None:
@@ -73,5 +71,3 @@ def test_columns_that_do_not_fit() -> None:
         relation([1, 2, 3], [1, float("inf"), 2])
     with pytest.raises(HowdahError, match="between 0 and 1"):
         relation([1, 2, 3], [1, 2, 3], confidence=95)
-    with pytest.raises(HowdahError, match="2 configurations for 3 runs"):
-        by_configuration(["a", "b"], [1, 2, 3], [1, 2, 3])

@@ -1,11 +1,11 @@
 """Flows from loss to loss: against rounds with random losses, the reference models, and closed forms."""
 
+import cc_model as model
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.optimize import brentq
 
-from howdah.cc import model
 from howdah.profiles.theory import controls, loss, slow_start
 from howdah.profiles.theory.flow import Flow, FlowLimits, SlowStart
 from howdah.profiles.theory.growth import FlowPath

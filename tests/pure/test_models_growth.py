@@ -2,6 +2,7 @@
 
 import math
 
+import cc_model as model
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
 from howdah import HowdahError
-from howdah.cc import model
 from howdah.profiles.theory import controls, cubic, htcp, slow_start
 from howdah.profiles.theory.growth import ControlModel, ControlState, FlowPath
 

@@ -9,6 +9,7 @@ from howdah.measure.probe_summary import summary
 from howdah.probing.prober import ProbeSample, ProbingResult, Rhythm
 from howdah.probing.series import Events, Floats, Series, burst_means, events, step_series
 from howdah.values.probe import Counts
+from howdah.words.probe import in_words
 
 STEP_S = 0.01
 NOISE_S = 50e-6
@@ -172,3 +173,18 @@ def test_what_makes_the_figures_worse_is_noted_and_too_little_is_refused() -> No
     with pytest.raises(Exception, match="too few to tell anything; give a longer for_s"):
         few = ProbingResult(looks=many[:3], counts=counts, elapsed_s=1.0)
         summary(few, Rhythm(), "icmp", "192.0.2.7")
+
+
+def test_without_a_queue_it_is_nobody_on_any_path() -> None:
+    rng = np.random.default_rng(1)
+    # Loopback: the host's own delays are many times the base RTT, and nothing is in a queue.
+    rtts_s = 4e-6 + 30e-6 * rng.random(1000)
+    looks = [ProbeSample(kind="step", index=i, sent_s=i / 100, rtt_s=rtt_s) for i, rtt_s in enumerate(rtts_s)]
+    counts = Counts(sent=1000, answered=1000, lost=0)
+    probe = summary(ProbingResult(looks=looks, counts=counts, elapsed_s=10.0), Rhythm(), "icmp", "192.0.2.7")
+    assert probe.queue_share == 0
+    assert probe.others is not None
+    assert probe.others.new
+    assert probe.others.background == "nobody"
+    base, *_ = (line for line in in_words(probe, "here").splitlines() if line.startswith("Base RTT"))
+    assert base == f"Base RTT  {min(rtts_s) * 1e6:.1f} µs"

@@ -65,6 +65,10 @@ def test_a_probe_is_kept_with_who_was_there(
         (["last", "-o", "run.npz", "--others", "two bbr"], "'two bbr' does not name competing traffic"),
         (["last", "-o", "run.npz", "--others", "nobody, 1 bbr"], "does not name competing traffic"),
         (["last", "-o", "run.npz", "--others", "1 bbr, 2 bbr"], "does not name competing traffic"),
+        (
+            ["last", "-o", "run.npz", "--others", "1 bbr, 2 cubix"],
+            "--others names cubix, which is no congestion control known here; give nobody, or of bbr, bic",
+        ),
         (["last", "-o", "run.npz"], "is the record of a transfer; only a probe's can be kept"),
     ],
 )

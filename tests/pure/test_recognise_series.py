@@ -160,6 +160,10 @@ def test_nobody_is_heard_on_a_quiet_path() -> None:
             "nobody (0.99), on a path unlike those that the model knows",
         ),
         (
+            {"background": "nobody", "new": True, "classes": {"1 cubic": 0.99}},
+            "nobody: hardly a probe met a queue, on a path unlike those that the model knows",
+        ),
+        (
             {
                 "background": "1 bbr",
                 "probability": 0.4,

@@ -96,9 +96,10 @@ def test_every_number_says_its_unit(kind: type[msgspec.Struct]) -> None:
 
 
 def test_every_field_of_the_record_is_in_the_table() -> None:
-    assert record.__doc__ is not None
-    for field in msgspec.structs.fields(Record):
-        assert re.search(rf"^    {field.name}\b", record.__doc__, re.MULTILINE), field.name
+    page = (Path(__file__).resolve().parents[2] / "docs/record.md").read_text()
+    keys = (line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    told = {name for cell in keys for name in re.findall(r"`(\w+)`", cell)}
+    assert {field.name for field in msgspec.structs.fields(Record)} <= told
 
 
 @pytest.mark.parametrize("schema", [0, 2, 99])

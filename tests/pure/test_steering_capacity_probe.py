@@ -12,10 +12,10 @@ from stepped import Stepped
 
 from howdah.steering.capacity_probe import (
     CapacityProbe,
-    Dip,
 )
 from howdah.steering.throughput import Rates, lately_s
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import Dip
 
 STEP_S = 0.01
 TICK = 10
@@ -163,7 +163,15 @@ def test_of_dips_that_differ_those_with_the_larger_drops_count_more() -> None:
         (0.205, 0.185, 435),
     ]
     dips = [
-        Dip(10.0 + each, 10.4 + each, 1e8, 7e7, rtt_s, least_s, megabits * 1e6)
+        Dip(
+            begin_s=10.0 + each,
+            end_s=10.4 + each,
+            rate_bps=1e8,
+            bound_bps=7e7,
+            rtt_s=rtt_s,
+            least_rtt_s=least_s,
+            capacity_bps=megabits * 1e6,
+        )
         for each, (rtt_s, least_s, megabits) in enumerate(told)
     ]
     gauge = CapacityProbe(dips=tuple(dips))
@@ -179,7 +187,15 @@ def test_where_only_one_drop_was_large_all_that_was_told_counts_in_the_end() -> 
         assert not gauge.done
         capacity_bps = None if megabits is None else megabits * 1e6
         at_s = 10.0 + number
-        dip = Dip(at_s, at_s + 0.3, 2e8, 1.9e8, 0.15, 0.15 - drop_ms / 1e3, capacity_bps)
+        dip = Dip(
+            begin_s=at_s,
+            end_s=at_s + 0.3,
+            rate_bps=2e8,
+            bound_bps=1.9e8,
+            rtt_s=0.15,
+            least_rtt_s=0.15 - drop_ms / 1e3,
+            capacity_bps=capacity_bps,
+        )
         gauge = replace(gauge, dips=(*gauge.dips, dip))
     assert gauge.done
     assert gauge.capacity_bps == 940e6

@@ -121,10 +121,10 @@ def test_another_route_has_another_base_and_only_its_own_round_trips_are_judged(
     trips = RoundTrips(Played(played(rtts.tolist())), noted, 0.03)
     listened(trips, 0, 16)
     (moved,) = trips.moved
-    assert moved.at_s == pytest.approx(8.0, abs=0.1)
+    assert moved.t_s == pytest.approx(8.0, abs=0.1)
     assert (moved.before_s, moved.after_s) == pytest.approx((0.03, 0.05), abs=1e-3)
     assert trips.base_rtt_s == pytest.approx(0.05, abs=1e-3)
-    assert noted.asked[-1][0][0] >= moved.at_s
+    assert noted.asked[-1][0][0] >= moved.t_s
     assert noted.asked[-1][2] == pytest.approx(0.05, abs=1e-3)
 
 
@@ -155,7 +155,7 @@ def test_a_route_is_found_behind_a_move_that_is_none() -> None:
     trips = RoundTrips(Played(played((levels + np.abs(rng.normal(0, 2e-5, 1600))).tolist())), Noted(), 0.06)
     listened(trips, 0, 16)
     (moved,) = trips.moved
-    assert moved.at_s == pytest.approx(10.0, abs=0.1)
+    assert moved.t_s == pytest.approx(10.0, abs=0.1)
 
 
 def test_only_the_last_minute_is_kept() -> None:

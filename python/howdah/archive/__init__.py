@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from howdah.archive.inbox import Inbox, Unreadable
+from howdah.arguments import typed
 from howdah.values.record import Record
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Archive:
     A copy writes one record and reads none, so what reads is imported only when asked to.
     """
 
+    @typed
     def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
         self.root = default_root() if root is None else Path(root)
         self.inbox = Inbox(self.root)

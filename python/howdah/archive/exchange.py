@@ -5,6 +5,7 @@ without its samples as ``json``; ``traces/year=YYYY/month=MM/samples-N.parquet``
 all that the archive knows of the runs.
 """
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from howdah.archive.ingest import batches, entry, ingest, kept_apart
 from howdah.archive.layout import FILE
 from howdah.archive.samples import Columns, pack, unpack
 from howdah.archive.store import Entry, Selection, Store
-from howdah.text import count
+from howdah.text import count, no_room
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,11 +79,12 @@ def import_(inbox: Inbox, folder: Path) -> Received:
 def merge(inbox: Inbox, other: Path) -> Received:
     """Takes over the runs of another archive, which stays as it is. Raises HowdahError."""
     theirs = Inbox(other)
-    if not (other / FILE).is_file() and not theirs.files():
-        hint = "; it is an exported folder, import it" if (other / "runs.parquet").exists() else ""
-        raise HowdahError(f"{other} has no records, so it is not an archive{hint}")
-    if inbox.root.exists() and inbox.root.samefile(other):
-        raise HowdahError(f"{other} is this archive itself; name another")
+    with _files():
+        if not (other / FILE).is_file() and not theirs.files():
+            hint = "; it is an exported folder, import it" if (other / "runs.parquet").exists() else ""
+            raise HowdahError(f"{other} has no records, so it is not an archive{hint}")
+        if inbox.root.exists() and inbox.root.samefile(other):
+            raise HowdahError(f"{other} is this archive itself; name another")
     return _receive(inbox, _archived(theirs), theirs.digests)
 
 
@@ -91,8 +93,9 @@ _Found = Entry | HowdahError
 
 def _receive(inbox: Inbox, found: Iterator[_Found], digests: Callable[[str], Path]) -> Received:
     new, known, unreadable = 0, 0, []
-    private.folder(inbox.root)
-    with Store(inbox.root) as store, _files():
+    with _files():
+        private.folder(inbox.root)
+    with Store(inbox.root, to_change=True) as store, _files():
         ingest(inbox, store)
         for batch in batches((each, each.samples if isinstance(each, Entry) else 0) for each in found):
             entries = [each for each in batch if isinstance(each, Entry)]
@@ -191,6 +194,8 @@ def _files() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise HowdahError(no_room(error.filename)) from None
         raise HowdahError(
             f"cannot read or write {error.filename}: {error.strerror}; check its permissions and room"
         ) from None

@@ -22,7 +22,10 @@ T = TypeVar("T")
 
 
 def ingest(inbox: Inbox, store: Store) -> list[Unreadable]:
-    """Takes in all that can be read. What cannot stays and is named, the oldest first."""
+    """Takes in all that can be read. What cannot stays and is named, the oldest first.
+
+    Files of an archive that may only be read stay, too.
+    """
     unreadable: list[Unreadable] = []
     for batch in batches(((file, size_bytes(file)) for file in inbox.files()), _BATCH_BYTES):
         entries: list[tuple[Path, Entry]] = []
@@ -37,8 +40,9 @@ def ingest(inbox: Inbox, store: Store) -> list[Unreadable]:
                 unreadable.append(Unreadable(file.stem, file, str(error)))
         if entries:
             store.add([each for _, each in entries])
-        for file, _ in entries:
-            file.unlink(missing_ok=True)
+        if not store.is_read_only:
+            for file, _ in entries:
+                file.unlink(missing_ok=True)
     return unreadable
 
 

@@ -39,13 +39,25 @@ _TABLES = (
 )
 
 
-def prepare(database: sqlite3.Connection, file: Path) -> None:
+def open_to_read(file: Path, wait_s: float) -> sqlite3.Connection:
+    """The database, which is not written to; other processes that write are waited for as long as this."""
+    return sqlite3.connect(
+        f"{file.absolute().as_uri()}?mode=ro", timeout=wait_s, isolation_level=None, uri=True
+    )
+
+
+def is_present(database: sqlite3.Connection, file: Path) -> bool:
+    """Whether the database has the layout of this version. Raises HowdahError when a newer one made it."""
+    return _layout(database, file) == LAYOUT
+
+
+def prepare(database: sqlite3.Connection, file: Path) -> list[Path]:
     """Brings the database to the layout of this version; two processes may do so at once.
 
-    Raises HowdahError when a newer version made it.
+    Returns the files that are not needed any more. Raises HowdahError when a newer version made it.
     """
-    if _layout(database, file) == LAYOUT:
-        return
+    if is_present(database, file):
+        return []
     # Only an empty database can still be told how it gives room back.
     database.execute("PRAGMA auto_vacuum = INCREMENTAL")
     database.execute("BEGIN IMMEDIATE")
@@ -53,6 +65,8 @@ def prepare(database: sqlite3.Connection, file: Path) -> None:
         layout = _layout(database, file)
         parquet: list[Path] = []
         if layout == 0:
+            if database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+                raise HowdahError(f"{file} is not from howdah; move it away")
             _make(database)
         elif layout <= _BESIDE_PARQUET:
             parquet = _from_parquet(database, file.parent / "traces")
@@ -65,10 +79,7 @@ def prepare(database: sqlite3.Connection, file: Path) -> None:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
-    # What is left behind by a death here is removed by ``howdah archive gc``.
-    for each in parquet:
-        with suppress(OSError):
-            each.unlink(missing_ok=True)
+    return parquet
 
 
 def _layout(database: sqlite3.Connection, file: Path) -> int:

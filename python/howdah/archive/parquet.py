@@ -3,6 +3,8 @@
 DuckDB writes and reads it, and is given no network and no file but those that are named.
 """
 
+import errno
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -14,6 +16,7 @@ import numpy as np
 
 from howdah import HowdahError, private
 from howdah.archive.samples import Columns
+from howdah.text import no_room
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -58,6 +61,8 @@ def _engine(
         yield connection
     except duckdb.Error as error:
         said = str(error).partition("\n")[0]
+        if os.strerror(errno.ENOSPC) in said:
+            raise HowdahError(no_room(where)) from None
         # All else is of what a file holds: duckdb has a class for some of it only.
         of_the_host = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException)
         raise HowdahError(

@@ -17,7 +17,7 @@ import msgspec
 from howdah import HowdahError
 from howdah.archive.columns import AMONG, Value, path_of, row
 from howdah.archive.inbox import Inbox
-from howdah.archive.layout import FILE, LAYOUT
+from howdah.archive.layout import FILE, LAYOUT, open_to_read
 from howdah.values.carried import least_moving_s
 from howdah.values.link import LinkSpec
 from howdah.values.memory import Direction, PastCopy, PathMemory, recall
@@ -109,24 +109,20 @@ def take_in(inbox: Inbox) -> None:
         from howdah.archive.ingest import ingest  # noqa: PLC0415
         from howdah.archive.store import Store  # noqa: PLC0415
 
-        with Store(inbox.root) as store:
+        with Store(inbox.root, to_change=True) as store:
             ingest(inbox, store)
 
 
 def _layout(file: Path) -> int | None:
-    with suppress(sqlite3.Error), closing(_reading(file)) as database:
+    with suppress(sqlite3.Error), closing(open_to_read(file, _WAIT_S)) as database:
         (found,) = database.execute("PRAGMA user_version").fetchone()
         return int(found)
     return None
 
 
-def _reading(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", timeout=_WAIT_S, uri=True)
-
-
 def _from_database(file: Path, path: str, direction: Direction) -> list[Mapping[str, Value]]:
     """The rows; none where there is no database, another layout's, a damaged one or one that is locked."""
-    with suppress(sqlite3.Error), closing(_reading(file)) as database:
+    with suppress(sqlite3.Error), closing(open_to_read(file, _WAIT_S)) as database:
         if database.execute("PRAGMA user_version").fetchone() == (LAYOUT,):
             found = database.execute(_OF_ONE, {"path": path, "direction": direction}).fetchall()
             return [dict(zip(_NEEDED, each, strict=True)) for each in found]

@@ -140,20 +140,27 @@ def load(store: Store, read_traces: Callable[[Sequence[str]], Mapping[str, Trace
 
 
 def _keep(store: Store) -> dict[str, NDArray[Any]]:
+    if store.is_read_only:
+        return _read(store)
     # In one transaction, so that what is kept is what was read.
     with store.writing() as database:
-        rows = database.execute(
-            f"SELECT {', '.join(COLUMNS)}, rtt_emulated FROM runs "
-            "WHERE rate_bps IS NOT NULL AND NOT changed AND NOT through_ssh AND NOT limited ORDER BY id"
-        ).fetchall()
-        *values, emulated = zip(*rows, strict=True) if rows else [()] * (len(COLUMNS) + 1)
-        arrays = {name: _array(name, column) for name, column in zip(COLUMNS, values, strict=True)}
-        measured = ~np.array(emulated, np.bool_)
-        arrays["rtt_s"][measured] = together(arrays["path"][measured], arrays["rtt_s"][measured])
+        arrays = _read(store)
         database.executemany(
             "INSERT OR REPLACE INTO columns (name, type, data) VALUES (?, ?, ?)",
             [(name, array.dtype.str, array.tobytes()) for name, array in arrays.items()],
         )
+    return arrays
+
+
+def _read(store: Store) -> dict[str, NDArray[Any]]:
+    rows = store.ask(
+        f"SELECT {', '.join(COLUMNS)}, rtt_emulated FROM runs "
+        "WHERE rate_bps IS NOT NULL AND NOT changed AND NOT through_ssh AND NOT limited ORDER BY id"
+    )
+    *values, emulated = zip(*rows, strict=True) if rows else [()] * (len(COLUMNS) + 1)
+    arrays = {name: _array(name, column) for name, column in zip(COLUMNS, values, strict=True)}
+    measured = ~np.array(emulated, np.bool_)
+    arrays["rtt_s"][measured] = together(arrays["path"][measured], arrays["rtt_s"][measured])
     return arrays
 
 

@@ -2,23 +2,36 @@
 
 Each run comes and goes in one transaction, so a process killed at any moment leaves nothing half-done. The
 rollback journal, unlike a write-ahead log, also works on a network file system.
+
+An archive that this user may only read, such as a mounted snapshot, is read where it lies. What would change
+it for reading, records of the inbox or an older layout, is done to a copy that goes with the process.
 """
 
+import errno
 import json
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from howdah import HowdahError, private
 from howdah.archive.columns import NAMES, Value
-from howdah.archive.layout import FILE, prepare
+from howdah.archive.layout import FILE, is_present, open_to_read, prepare
+from howdah.text import no_room
 
 _WAIT_S = 60
 """The wait for another process that writes. It locks the database for one batch, some seconds at most."""
 _PAGE = 500
+_FEWER = 8
+"""With too little room for its journal, a transaction is tried again with so many times less in it."""
+
+
+class NoRoom(HowdahError):
+    """The file system of the archive is full."""
 
 
 class Entry(NamedTuple):
@@ -67,27 +80,63 @@ _ENTRIES = f"""
 
 
 class Store:
-    """The runs that have been taken in. Use it as a context; one that is not there yet is empty."""
+    """The runs that have been taken in. Use it as a context; one that is not there yet is empty.
 
-    def __init__(self, root: Path) -> None:
+    With ``to_change``, one that may only be read is refused.
+    """
+
+    def __init__(self, root: Path, *, to_change: bool = False) -> None:
         self.root = root
         self.file = root / FILE
+        self._to_change = to_change
 
     def __enter__(self) -> Self:
         with self._spoken():
-            where = self.file if self.root.is_dir() else ":memory:"
-            if where == self.file:
-                private.close_to_others(self.root)
-                # SQLite gives its journal the same rights.
-                private.create(self.file)
-            self.database = sqlite3.connect(where, timeout=_WAIT_S, isolation_level=None)
+            found = self.root.is_dir()
+            self.is_read_only = found and not _may_write(self.root, self.file)
+            self._is_copy = not found
+            if self.is_read_only and self._to_change:
+                raise HowdahError(
+                    f"cannot change the archive {self.root}: {_why_read_only(self.root)}; "
+                    f"take its records over into one that you may change: howdah archive merge {self.root}"
+                )
+            self.database = self._opened() if found else _connected(":memory:")
         try:
             with self._spoken():
-                prepare(self.database, self.file)
+                if self.is_read_only and not is_present(self.database, self.file):
+                    self._copy()
+                leavings = prepare(self.database, self.file)
         except BaseException:
             self.database.close()
             raise
+        if not self.is_read_only:
+            # What is left behind by a death here is removed by ``howdah archive gc``.
+            for each in leavings:
+                with suppress(OSError):
+                    each.unlink(missing_ok=True)
         return self
+
+    def _opened(self) -> sqlite3.Connection:
+        if self.is_read_only:
+            if self.file.exists():
+                return open_to_read(self.file, _WAIT_S)
+            self._is_copy = True
+            return _connected(":memory:")
+        private.close_to_others(self.root)
+        # SQLite gives its journal the same rights.
+        private.create(self.file)
+        return _connected(self.file)
+
+    def _copy(self) -> None:
+        """Goes on with a copy of the database, which SQLite keeps in memory or in a file without a name."""
+        if self._is_copy:
+            return
+        kept, self.database = self.database, _connected("")
+        try:
+            kept.backup(self.database)
+        finally:
+            kept.close()
+        self._is_copy = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -114,6 +163,9 @@ class Store:
 
     def add(self, entries: Sequence[Entry]) -> int:
         """Takes records in and returns how many were new; one whose id is there already stays as it is."""
+        if self.is_read_only:
+            with self._spoken():
+                self._copy()
         with self.writing() as database:
             fresh = [entry for entry in _distinct(entries) if not self.has(entry.id)]
             database.executemany(
@@ -129,6 +181,11 @@ class Store:
     def has(self, record_id: str) -> bool:
         """Whether this run is there."""
         return bool(self.ask("SELECT 1 FROM runs WHERE id = ?", (record_id,)))
+
+    def has_all(self, ids: Sequence[str]) -> bool:
+        """Whether all of these runs are there."""
+        ((found,),) = self.ask(f"SELECT count(*) FROM runs WHERE id IN {_THESE}", (json.dumps(list(ids)),))
+        return bool(found == len({*ids}))
 
     def ids(self, beginning: str) -> list[str]:
         """The ids that begin so, sorted."""
@@ -175,36 +232,123 @@ class Store:
         )
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Removes these runs, and gives their room back to the file system."""
-        with self.writing() as database:
-            for table in ("traces", "records", "runs"):
-                database.executemany(f"DELETE FROM {table} WHERE id = ?", [(each,) for each in ids])
-        with self._spoken():
-            # A script is stepped to its end, where a single statement would free one page.
-            self.database.executescript("PRAGMA incremental_vacuum")
+        """Removes these runs, and gives their room back to the file system.
+
+        A transaction needs room for its journal. Where there is little, it is done in many small ones.
+        """
+        # Debian's SQLite overwrites what goes, and for that it keeps all of it in the journal.
+        self.ask("PRAGMA secure_delete = FAST")
+        done = 0
+        while done < len(ids):
+            left = ids[done:]
+            done += _as_many_as_fit(len(left), partial(self._delete, left))
+            self._shrink()
 
     def vacuum(self) -> None:
-        """Writes the file anew, without any room that is not used."""
-        self.ask("VACUUM")
+        """Writes the file anew, without any room that is not used; with little room, moves its pages."""
+        try:
+            self.ask("VACUUM")
+        except NoRoom:
+            self._shrink()
+
+    def _delete(self, ids: Sequence[str], most: int) -> None:
+        with self.writing() as database:
+            for table in ("traces", "records", "runs"):
+                database.executemany(f"DELETE FROM {table} WHERE id = ?", [(each,) for each in ids[:most]])
+
+    def _shrink(self) -> None:
+        unused = self._unused_pages()
+        while unused:
+            _as_many_as_fit(unused, self._give_back)
+            before, unused = unused, self._unused_pages()
+            if unused >= before:
+                return  # Another process has removed more, or a howdah made it that asked for no room back.
+
+    def _unused_pages(self) -> int:
+        ((found,),) = self.ask("PRAGMA freelist_count")
+        return int(found)
+
+    def _give_back(self, pages: int) -> None:
+        with self._spoken():
+            # A script is stepped to its end, where a single statement would free one page.
+            self.database.executescript(f"PRAGMA incremental_vacuum({pages})")
 
     @contextmanager
     def _spoken(self) -> Iterator[None]:
         """Turns what SQLite and the system say into one line."""
         try:
             yield
-        except sqlite3.OperationalError as error:
-            raise HowdahError(
-                f"cannot use {self.file}: {error}; check its permissions and room, "
-                "and that no other howdah has it open"
-            ) from None
-        except sqlite3.DatabaseError as error:
-            raise HowdahError(
-                f"{self.file} is damaged: {error}; move it away and import a copy: howdah archive merge"
-            ) from None
+        except sqlite3.Error as error:
+            raise _in_words(self.file, error) from None
         except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise _no_room(self.file) from None
             raise HowdahError(
-                f"cannot write {error.filename}: {error.strerror}; check its permissions and room"
+                f"cannot open {error.filename}: {error.strerror}; check its permissions"
             ) from None
+
+
+def _as_many_as_fit(most: int, work: Callable[[int], None]) -> int:
+    """Does the work on as many as there is room for, at most ``most``; returns how many they were."""
+    while True:
+        try:
+            work(most)
+        except NoRoom:
+            if most == 1:
+                raise
+            most = max(1, most // _FEWER)
+        else:
+            return most
+
+
+def _connected(where: str | Path) -> sqlite3.Connection:
+    return sqlite3.connect(where, timeout=_WAIT_S, isolation_level=None)
+
+
+def _may_write(root: Path, file: Path) -> bool:
+    """Whether this user may change the database. SQLite makes its journal beside it."""
+    may = os.access(root, os.W_OK | os.X_OK, effective_ids=True)
+    return may and (not file.exists() or os.access(file, os.W_OK, effective_ids=True))
+
+
+def _why_read_only(root: Path) -> str:
+    if os.statvfs(root).f_flag & os.ST_RDONLY:
+        return "its file system is read-only"
+    return "this user may read it and not write there"
+
+
+def _no_room(file: Path) -> NoRoom:
+    return NoRoom(no_room(file, "free 1 MB there, then remove old records: howdah archive prune"))
+
+
+def _in_words(file: Path, error: sqlite3.Error) -> HowdahError:
+    """What an error of SQLite means, and what to do."""
+    extended = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    code = extended & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return _no_room(file)
+    copy = "move it away and import a copy: howdah archive merge"
+    said = {
+        sqlite3.SQLITE_BUSY: f"cannot use {file}: another process has been writing to it for {_WAIT_S} s; "
+        "wait for it, or end it",
+        sqlite3.SQLITE_READONLY: f"cannot write {file}: it may only be read; check its permissions, "
+        "and that its file system is writable",
+        sqlite3.SQLITE_CANTOPEN: f"cannot open {file}: {error}; "
+        "check its permissions, and those of its folder",
+        sqlite3.SQLITE_IOERR: f"cannot read or write {file}: {error}; check its disk, and the room there",
+        sqlite3.SQLITE_CORRUPT: f"{file} is damaged: {error}; {copy}",
+        sqlite3.SQLITE_NOTADB: f"{file} is damaged or not a database: {error}; {copy}",
+    }
+    said[sqlite3.SQLITE_LOCKED] = said[sqlite3.SQLITE_BUSY]
+    said[sqlite3.SQLITE_PERM] = said[sqlite3.SQLITE_CANTOPEN]
+    if extended == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return HowdahError(
+            f"cannot read {file}: a process died while it wrote there, and this user may not put that right; "
+            "copy the folder, and read the copy"
+        )
+    return HowdahError(
+        said.get(code, f"cannot use {file}: {error}; it is damaged or not from howdah: {copy}")
+    )
 
 
 def size_bytes(file: Path) -> int:

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import msgspec
 from howdah import HowdahError
 from howdah.archive.inbox import Inbox
 from howdah.archive.ingest import ingest
-from howdah.archive.store import Store, size_bytes
+from howdah.archive.store import NoRoom, Store, size_bytes
 from howdah.values.record import id_time
 
 _LEFT_BEHIND_S = 86400
@@ -43,9 +44,11 @@ def prune(inbox: Inbox, *, older_than_s: float, keep: int, dry_run: bool = False
     Raises HowdahError when a file cannot be removed.
     """
     until = id_time(datetime.now(UTC) - timedelta(seconds=older_than_s))
-    with Store(inbox.root) as store:
-        broken = {each.id: each.file for each in ingest(inbox, store)}
-        sizes = {each: size_bytes(file) for each, file in broken.items()} | store.sizes()
+    with Store(inbox.root, to_change=not dry_run) as store:
+        _take_in(inbox, store)
+        # The inbox first: what another process takes in meanwhile is then found in the store.
+        waiting = {file.stem: file for file in inbox.files()}
+        sizes = {each: size_bytes(file) for each, file in waiting.items()} | store.sizes()
         ordered = sorted(sizes)
         ids = [each for each in ordered[: max(0, len(ordered) - keep)] if each < until]
         kept_digests = {file.stem: file for file in inbox.files("b3sum")}
@@ -53,8 +56,9 @@ def prune(inbox: Inbox, *, older_than_s: float, keep: int, dry_run: bool = False
         digests = [kept_digests[each] for each in ids if each in kept_digests] + stray
         freed_bytes = sum(sizes[each] for each in ids) + sum(map(size_bytes, digests))
         if not dry_run:
-            store.remove([each for each in ids if each not in broken])
-            _remove([*(broken[each] for each in ids if each in broken), *digests])
+            # Files need no room to go, and on a full disk they leave some for SQLite's journal.
+            _remove([*(waiting[each] for each in ids if each in waiting), *digests])
+            store.remove(ids)
     return Pruned(ids=sorted({*ids, *(each.stem for each in stray)}), size_bytes=freed_bytes)
 
 
@@ -63,17 +67,25 @@ def collect(inbox: Inbox) -> Collected:
 
     Raises HowdahError when a file cannot be removed.
     """
-    with Store(inbox.root) as store:
-        broken = ingest(inbox, store)
+    with Store(inbox.root, to_change=True) as store:
+        _take_in(inbox, store)
         before = _whole_size(inbox.root)
         with store.writing():
             leavings = _parquet_of_an_older_layout(inbox)
-            leavings += _stray_digests(inbox, {*store.ids(""), *(each.id for each in broken)})
+            # The inbox first, as above.
+            recorded = {file.stem for file in inbox.files()}
+            leavings += _stray_digests(inbox, recorded.union(store.ids("")))
             leavings += _half_written(inbox)
             _remove(leavings)
         store.vacuum()
         freed_bytes = before - _whole_size(inbox.root)
     return Collected(leavings=len(leavings), freed_bytes=max(0, freed_bytes))
+
+
+def _take_in(inbox: Inbox, store: Store) -> None:
+    """Takes records in as far as there is room; who calls makes some."""
+    with suppress(NoRoom):
+        ingest(inbox, store)
 
 
 def _parquet_of_an_older_layout(inbox: Inbox) -> list[Path]:

@@ -27,7 +27,7 @@ _KEEP = Command(
         "Output": [
             Option(
                 "-o, --output FILE",
-                "The recording; it ends in .npz.",
+                "The recording; it ends in .npz. It replaces a file of this name.",
                 kind=path,
                 required=True,
                 sets=["file"],

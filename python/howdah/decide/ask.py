@@ -40,7 +40,7 @@ def ask(question: Question, archive: Archive | None = None) -> SelectionReport:
     if question.rtt_s is None and question.host is None:
         raise BadArgument("the round trip is missing; give {rtt_s}, or {host} to measure it")
     for name in ("rtt_s", "capacity_bps", "size_bytes"):
-        check_above_0(name, getattr(question, name), mend="give more, or leave it out")
+        check_above_0(name, getattr(question, name))
     here = HostLimits.here()
     ends = Path(sender=here, receiver=here, rtt_s=question.rtt_s, programs_loadable=here.privileged)
     if question.host is not None:

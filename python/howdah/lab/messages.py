@@ -19,7 +19,6 @@ from howdah.values.link import LinkSpec, LinkStats
 
 PACKET_BYTES_MAX = 128 * 1024
 _ANSWER_S = 10.0
-_SILENT = "the lab does not answer; end it with: howdah lab down NAME"
 
 
 class LabSetup(msgspec.Struct, frozen=True):
@@ -89,9 +88,17 @@ def send(to: socket.socket, message: msgspec.Struct) -> None:
         return
 
 
-def ask(pid: int, what: Literal["stats", "stop"]) -> LinkStats:
-    """Asks the lab whose first process is ``pid``. Raises HowdahError when it does not answer."""
-    return _ask(Path(f"/proc/{pid}/root") / CONTROL.relative_to("/"), what)
+def ask(pid: int, what: Literal["stats", "stop"], name: str | None = None) -> LinkStats:
+    """Asks the lab whose first process is ``pid``; one that stays has a name.
+
+    Raises HowdahError when it does not answer.
+    """
+    try:
+        with _connect(Path(f"/proc/{pid}/root") / CONTROL.relative_to("/")) as asking:
+            return _say(asking, what)
+    except HowdahError as error:
+        mend = "make another" if name is None else f"end it with: howdah lab down {name}"
+        raise HowdahError(f"{error}; {mend}") from None
 
 
 class LinkAccount:
@@ -108,11 +115,6 @@ class LinkAccount:
             return _say(self._asking, "stats")
 
 
-def _ask(path: Path, what: Literal["stats", "stop"]) -> LinkStats:
-    with _connect(path) as asking:
-        return _say(asking, what)
-
-
 def _connect(path: Path) -> socket.socket:
     asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
@@ -120,7 +122,7 @@ def _connect(path: Path) -> socket.socket:
         asking.connect(str(path))
     except OSError:
         asking.close()
-        raise HowdahError(_SILENT) from None
+        raise HowdahError("the lab does not answer") from None
     return asking
 
 
@@ -129,4 +131,4 @@ def _say(asking: socket.socket, what: Literal["stats", "mark", "stop"]) -> LinkS
         asking.send(msgspec.json.encode(LabQuery(what)))
         return msgspec.json.decode(asking.recv(PACKET_BYTES_MAX), type=LinkStats)
     except (OSError, msgspec.DecodeError):
-        raise HowdahError(_SILENT) from None
+        raise HowdahError("the lab does not answer") from None

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from howdah import text as words
 from howdah._native import HowdahError
+from howdah.arguments import typed
 from howdah.lab import daemon, messages, mounts
 from howdah.lab.daemon import MakerRequest
 from howdah.lab.hosts import CONGESTION_CONTROL
@@ -85,6 +86,7 @@ class Lab:
     """The address of the near end of the link, which is a pair's near host."""
     far_address = ADDRESSES["far"]
 
+    @typed
     def __init__(
         self,
         link: LinkSpec,
@@ -98,16 +100,24 @@ class Lab:
         self.addresses = {host.name: host.address for host in topology.hosts}
         """The IPv4 address of each host, by name."""
         self._setup = LabSetup(link, topology, sshd=sshd, congestion_control=congestion_control)
+        self._made: LabReady | None = None
 
     def __enter__(self) -> Self:
         """Brings the lab up."""
-        self._ready, self._maker, self._link_to_maker = daemon.start(MakerRequest(self._setup))
+        self._made, self._maker, self._link_to_maker = daemon.start(MakerRequest(self._setup))
         self.identity = Identity.of(self._ready.pid)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Takes the lab down, with all that runs in it."""
+        self._made = None
         daemon.end(self._maker, self._link_to_maker)
+
+    @property
+    def _ready(self) -> LabReady:
+        if self._made is None:
+            raise HowdahError("the lab is down; it is up inside of its with")
+        return self._made
 
     @property
     def env(self) -> dict[str, str]:
@@ -123,10 +133,12 @@ class Lab:
         """The file of a host's network namespace, for as long as the lab is up."""
         return Path(f"/proc/{self._ready.pid}/fd/{self._ready.namespaces[host]}")
 
+    @typed
     def popen(self, host: str, argv: Sequence[Argument], **options: Any) -> Process:  # noqa: ANN401, Popen's
         """Starts ``argv`` on ``host``; ``options`` are Popen's."""
         return Process(self._ready, host, argv, **options)
 
+    @typed
     def run(
         self,
         host: str,
@@ -154,7 +166,7 @@ class Lab:
         return subprocess.CompletedProcess(list(argv), process.returncode, output, errors)
 
     def stats(self) -> LinkStats:
-        """The statistics of the link so far."""
+        """The statistics of the link so far. Raises HowdahError when the lab does not answer."""
         return messages.ask(self._ready.pid, "stats")
 
 

@@ -40,6 +40,7 @@ def records(
     return (archive or Archive()).newest(_selection(kind, sweep, newer_than_s))
 
 
+@typed
 def paths(archive: Archive | None = None) -> list[PathMemory]:
     """What is remembered of each path: what copies there carried, when, and how many they were.
 
@@ -69,11 +70,13 @@ def prune(
     return upkeep.prune(inbox, older_than_s=older_than_s or 0.0, keep=keep or 0, dry_run=dry_run)
 
 
+@typed
 def collect(archive: Archive | None = None) -> Collected:
     """Removes what belongs to no record. Raises HowdahError when a file cannot be removed."""
     return upkeep.collect((archive or Archive()).inbox)
 
 
+@typed
 def export(
     folder: Name,
     *,
@@ -90,11 +93,13 @@ def export(
     return exchange.export((archive or Archive()).inbox, chosen, Path(folder))
 
 
+@typed
 def import_(folder: Name, archive: Archive | None = None) -> Received:
     """Takes over the runs that ``export`` wrote; those that are here stay. Raises HowdahError."""
     return exchange.import_((archive or Archive()).inbox, Path(folder))
 
 
+@typed
 def merge(folder: Name, archive: Archive | None = None) -> Received:
     """Takes over the runs of another archive, which stays as it is. Raises HowdahError."""
     return exchange.merge((archive or Archive()).inbox, Path(folder))

@@ -4,12 +4,12 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, get_args, get_type_hints
 
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
-from howdah.arguments import BadArgument, check_one_of, check_within, typed
+from howdah.arguments import BadArgument, check_one_of, check_types, check_within, typed
 from howdah.bounds import Bounds, times
 from howdah.library.ended import Name, log, record_of
 from howdah.ports import PORT_MAX
@@ -445,7 +445,8 @@ def _word(name: Name) -> str:
 
 
 def _check_memory(memory: Memory) -> None:
-    """Raises HowdahError unless it is a size or a time."""
+    """Raises HowdahError unless it is a size or a time, and TypeError for what is no number."""
+    check_types("Memory", get_type_hints(Memory), memory._asdict())
     if (memory.size_bytes is None) == (memory.for_s is None):
         raise HowdahError("give Memory a size or a time: Memory(size_bytes=10**10), or Memory(for_s=10)")
     _check_size(memory.size_bytes)

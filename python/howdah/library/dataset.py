@@ -12,8 +12,7 @@ from howdah.dataset import recorder
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.planfile import load
 from howdah.dataset.recorder import SilentDisplay
-from howdah.interrupt import Interrupted
-from howdah.library.ended import Name
+from howdah.library.ended import Name, unless_stopped
 
 __all__ = ["DatasetDone", "DatasetRequest", "SilentDisplay", "carry_out", "dataset_request", "record_dataset"]
 
@@ -80,8 +79,4 @@ def carry_out(request: DatasetRequest, display: SilentDisplay) -> DatasetDone:
         left_out=[str(folder / run.file) for run in made.left_out],
         runs_left=len(todo) - len(made.recorded),
     )
-    if made.exit_code:
-        stopped = Interrupted(made.exit_code - 128)
-        stopped.record = done
-        raise stopped
-    return done
+    return unless_stopped(done, made.exit_code)

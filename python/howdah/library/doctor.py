@@ -35,8 +35,8 @@ def examine(
     >>> gaps = [finding.what for finding in report.hosts[0].findings if finding.state == "gap"]
     >>> assert report.ready == (not gaps)
     """
-    check_above_0("rate_bps", rate_bps, mend="give more, or leave it out")
-    check_above_0("rtt_s", rtt_s, mend="give more, or leave it out")
+    check_above_0("rate_bps", rate_bps)
+    check_above_0("rtt_s", rtt_s)
     far = tried = None
     if host is not None:
         # Loaded only here: ssh is not needed to look at this host.

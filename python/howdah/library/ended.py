@@ -1,9 +1,12 @@
 """How a run that was called for ends: with its record, or with an error that carries it."""
 
 import os
+from typing import TypeVar
 
 from howdah import HowdahError, interrupt
 from howdah.values.record import Record
+
+DoneT = TypeVar("DoneT")
 
 Name = str | os.PathLike[str]
 """The name of a file. Where it may be remote, a text is ``[user@]host:path``, and a path object is local."""
@@ -24,6 +27,15 @@ def record_of(record: Record, error: str | None, unkept: str | None, stopped: Ba
     if unkept is not None and str(problem) != unkept:
         problem.add_note(unkept)
     raise problem
+
+
+def unless_stopped(done: DoneT, exit_code: int) -> DoneT:
+    """What was done, or Interrupted with it where a signal ended the work with this exit code."""
+    if not exit_code:
+        return done
+    stopped = interrupt.Interrupted(exit_code - 128)
+    stopped.record = done
+    raise stopped
 
 
 def log(text: str) -> None:

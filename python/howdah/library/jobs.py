@@ -5,6 +5,7 @@
 ...     print(each.job, each.state, each.bytes_done)
 """
 
+from howdah.arguments import typed
 from howdah.transfer.jobs import Ask, Found, ask, named, running
 from howdah.transfer.standing import Standing
 from howdah.values.limit import Limits
@@ -12,6 +13,7 @@ from howdah.values.limit import Limits
 __all__ = ["Found", "Standing", "limit", "pause", "resume", "running"]
 
 
+@typed
 def limit(job: str, limits: str) -> Standing:
     """Has other limits count for a copy soon, written as ``--limit`` takes them; how it stands.
 
@@ -21,11 +23,13 @@ def limit(job: str, limits: str) -> Standing:
     return ask(named(job), Ask(do="limit", limit=limits))
 
 
+@typed
 def pause(job: str) -> Standing:
     """Has a copy send nothing until it is resumed; its session stays. Raises HowdahError as ``limit``."""
     return ask(named(job), Ask(do="pause"))
 
 
+@typed
 def resume(job: str) -> Standing:
     """Has a paused copy go on. Raises HowdahError as ``limit`` does."""
     return ask(named(job), Ask(do="continue"))

@@ -74,7 +74,7 @@ def start(lab: LabEntry, host: str, command: Sequence[str]) -> Process:
 
 def stats(lab: LabEntry) -> LinkStats:
     """What the lab's link did so far. Raises HowdahError when the lab does not answer."""
-    return messages.ask(lab.ready.pid, "stats")
+    return messages.ask(lab.ready.pid, "stats", lab.name)
 
 
 def kept_up(lab: LabEntry) -> bool | None:

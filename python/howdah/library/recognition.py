@@ -37,15 +37,17 @@ def keep(
         archive: by default the user's.
 
     Raises:
-        HowdahError: for another name, another kind of record, and a file that cannot be written.
+        HowdahError: for another name, a congestion control that is not known, another kind of record, and a
+            file that cannot be written.
     """
     file = _npz(file, "a recording", "file")
+    told = None if others is None else _told(others)
     from howdah.archive import Archive  # noqa: PLC0415
     from howdah.recognition.files import write_recording  # noqa: PLC0415
-    from howdah.recognition.recording import background, recording_of  # noqa: PLC0415
+    from howdah.recognition.recording import recording_of  # noqa: PLC0415
 
     found = (archive or Archive()).load(record)
-    made = recording_of(found, None if others is None else background(others))
+    made = recording_of(found, told)
     write_recording(made, file)
     return made
 
@@ -135,6 +137,32 @@ def recognise(recordings: "Name | Sequence[Name]", *, model: "Name | None" = Non
                 model=digest,
                 heard=judge.recognise(heard),
             )
+        )
+    return found
+
+
+_SENDERS = (
+    *("bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno"),
+    *("scalable", "vegas", "veno", "westwood", "yeah"),
+)
+"""The congestion controls of Linux, of which another host may have more than this one."""
+
+
+def _told(others: str) -> "dict[str, int]":
+    """The streams of others; refuses those that nobody sends, which a model would learn as a class."""
+    from howdah import _native  # noqa: PLC0415
+    from howdah.arguments import BadArgument  # noqa: PLC0415
+    from howdah.recognition.recording import background  # noqa: PLC0415
+    from howdah.values.listened import NOBODY  # noqa: PLC0415
+    from howdah.values.record import HostLimits  # noqa: PLC0415
+
+    found = background(others)
+    here = HostLimits.here().congestion_controls_available
+    known = {*_SENDERS, *_native.CC_PROGRAMS, *here, "udp"}
+    if unknown := sorted({*found} - known):
+        raise BadArgument(
+            f"{{others}} names {' and '.join(unknown)}, which is no congestion control known here; "
+            f"give {NOBODY}, or of {', '.join(sorted(known))}"
         )
     return found
 

@@ -7,8 +7,7 @@ import msgspec
 
 from howdah.archive import Archive
 from howdah.arguments import BadArgument, check_above_0, typed
-from howdah.interrupt import Interrupted
-from howdah.library.ended import Name
+from howdah.library.ended import Name, unless_stopped
 from howdah.measure import default, schedule
 from howdah.measure import sweep as measured
 from howdah.measure.plan import SweepPlan, load_plan
@@ -74,7 +73,7 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
 
     Raises HowdahError for a plan that cannot be, a host that does not answer, and too short a time.
     """
-    check_above_0("for_s", for_s, mend="give more, or leave it out")
+    check_above_0("for_s", for_s)
     if str(what).endswith(".toml"):
         if for_s is not None:
             raise BadArgument(
@@ -100,11 +99,7 @@ def carry_out(
     made = measured.sweep(plan, display, command=printable_command(command), beside_others=beside_others)
     left = sum(len(runs) for _, runs in remaining(plan))
     done = SweepDone(sweep=plan.id, records=made.records, late=made.late, runs_left=left)
-    if made.exit_code:
-        stopped = Interrupted(made.exit_code - 128)
-        stopped.record = done
-        raise stopped
-    return done
+    return unless_stopped(done, made.exit_code)
 
 
 class _Progress(SweepDisplay):

@@ -6,15 +6,18 @@ import numpy as np
 
 from howdah.arguments import NotHere
 from howdah.probing.prober import ProbingResult, Rhythm
-from howdah.probing.series import BLOCK_S, Floats, answers, burst_means, events, step_series
+from howdah.probing.series import BLOCK_S, Events, Floats, answers, burst_means, events, step_series
 from howdah.recognition.model import Undecided
 from howdah.recognition.recognise import model_for, recognise
 from howdah.recognition.recording import bursts_of, situation
 from howdah.text import count
 from howdah.values import probe as probed
+from howdah.values.listened import NOBODY
 from howdah.values.probe import Counts, Way
 
 LEAST_LOOKS = 10
+_IDLE_SHARE = 0.01
+"""On an idle path, fewer probes than this share seem to meet a queue: a host wakes late at times."""
 _MANY_UNSTAMPED = 0.1
 """A larger share of the answers is worth a note."""
 
@@ -63,23 +66,24 @@ def summary(
         rtt_s=_nulls_for_gaps(series.rtt_s),
         mean_of_ten_rtt_s=_nulls_for_gaps(bursts_rtt.rtt_s) if bursts_rtt else [],
         bursts=list(bursts),
-        others=_others(seen, rhythm.step_s, float(found.base_s[-1]), bursts),
+        others=_others(seen, rhythm.step_s, found, bursts),
         notes=_notes(seen.counts),
     )
 
 
-def _others(
-    seen: ProbingResult, step_s: float, base_rtt_s: float, sent: Sequence[probed.Burst]
-) -> probed.Others:
+def _others(seen: ProbingResult, step_s: float, shown: Events, sent: Sequence[probed.Burst]) -> probed.Others:
     bursts = bursts_of(sent)
-    found = recognise(*answers(seen.looks, step_s), base_rtt_s, bursts=bursts)
+    found = recognise(*answers(seen.looks, step_s), float(shown.base_s[-1]), bursts=bursts)
     if isinstance(found, Undecided):
         return probed.Others(why=found.why)
     model = model_for(situation(None, bursts=bool(bursts)))
+    # A model sees queues in base RTTs. On a path as short as loopback, the host's own delays look like some.
+    heard = shown.queue_s[-round(found.heard_s / step_s) :]
+    idle = found.new and np.mean(heard > shown.queue_from_s) < _IDLE_SHARE
     return probed.Others(
-        background=found.background,
-        probability=found.probability,
-        bbr=found.bbr,
+        background=NOBODY if idle else found.background,
+        probability=None if idle else found.probability,
+        bbr=None if idle else found.bbr,
         new=found.new,
         heard_s=found.heard_s,
         classes=found.classes,

@@ -10,10 +10,9 @@ import numpy as np
 from howdah import HowdahError
 from howdah.recognition.rows import Floats
 from howdah.values import probe as values
+from howdah.values.listened import NOBODY
 from howdah.values.record import Record
 
-NOBODY = "nobody"
-"""The class of a path with no streams of others."""
 NOTHING = "nothing"
 """The situation with no streams of ours."""
 BURSTS = "bursts"

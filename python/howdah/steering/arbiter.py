@@ -10,9 +10,10 @@ from howdah.steering.path_state import UNKNOWN, PathCapacity, PathShare, PathSta
 from howdah.steering.policy import Policy, Preference, Situation, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
 from howdah.steering.states import Event, Phase
-from howdah.steering.throughput import Look, Throughput
+from howdah.steering.throughput import Look
 from howdah.steering.trial import Trial
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import Had
 from howdah.values.reason import Why
 
 
@@ -38,8 +39,8 @@ class Period(NamedTuple):
     background: str | None
     """The class that was recognised, where the change was made for it."""
     probability: float | None
-    before: Throughput | None
-    after: Throughput | None
+    before: Had | None
+    after: Had | None
     """The throughput that it gave; None: it had no time to settle."""
     undone: str | None
     """The reason why it was not kept; None: it was."""
@@ -205,7 +206,7 @@ class ChangeArbiter:
         return replace(self, now=now._replace(current=paced), target=paced).with_latest(choice=paced)
 
     def with_latest(
-        self, *, choice: Choice | None = None, after: Throughput | None = None, undone: str | None = None
+        self, *, choice: Choice | None = None, after: Had | None = None, undone: str | None = None
     ) -> "ChangeArbiter":
         """The same with what is new of the latest period; nothing is where there is none."""
         if not self.periods:
@@ -269,9 +270,7 @@ class ChangeArbiter:
         going_on = target == self.target and preference is None
         return changed if going_on else changed._begun_for(command, target, t_s, before)
 
-    def _begun_for(
-        self, command: Command, target: Choice, t_s: float, before: Throughput | None
-    ) -> "ChangeArbiter":
+    def _begun_for(self, command: Command, target: Choice, t_s: float, before: Had | None) -> "ChangeArbiter":
         """The same at the begin of a new period."""
         changed, preference = replace(self, sure_s=None, reason=command.why), command.preference
         if target == self.fair:
@@ -282,7 +281,8 @@ class ChangeArbiter:
                 quiet_s = t_s + TUNED.quiet_again_s
                 changed = replace(changed, belief=NOT_KNOWN, verdicts=0, asked=0, quiet_s=quiet_s)
         lately = self.path.lately
-        trial = None if preference is None else Trial(preference, before, lately and lately.rate_bps)
+        lately_bps = None if lately is None else lately.rate_bps
+        trial = None if preference is None else Trial(preference, before, lately_bps)
         for_others = preference is not None and preference.probability > 0
         told = (for_others or self.has_fair_pace) and sure_kind(changed.belief) is not None
         label, probability = changed.belief.likeliest if told else (None, None)
@@ -326,15 +326,15 @@ class ChangeArbiter:
     def _begun(self) -> float:
         return self.since_s + (self.settle_s if self.periods else 0.0)
 
-    def _lately(self, t_s: float) -> Throughput | None:
+    def _lately(self, t_s: float) -> Had | None:
         return self.path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
 
-    def settled(self, t_s: float) -> Throughput | None:
+    def settled(self, t_s: float) -> Had | None:
         """The recent throughput of this choice, once it has settled for long enough."""
         at_target = self.current == self.target
         return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
 
-    def noted(self, had: Throughput | None) -> "ChangeArbiter":
+    def noted(self, had: Had | None) -> "ChangeArbiter":
         """The same with what this choice has had."""
         if had is None:
             return self

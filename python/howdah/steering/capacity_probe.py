@@ -17,29 +17,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from howdah.probing.series import Floats
 from howdah.steering.throughput import Bound, level_bps
 from howdah.steering.tunables import TUNED, lasting
-
-
-class Dip(NamedTuple):
-    """A moment in which less was sent, and what it showed."""
-
-    begin_s: float
-    end_s: float
-    rate_bps: float
-    """The rate before the dip."""
-    bound_bps: float
-    """The bound of all streams together."""
-    rtt_s: float | None
-    """The least round trip without the dip, by how round trips grew before."""
-    least_rtt_s: float | None
-    capacity_bps: float | None
-    """The capacity of the path; None: round trips did not answer to the dip."""
+from howdah.values.listened import Dip
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +158,7 @@ class CapacityProbe:
 
     def _told(self, begin_s: float, end_s: float, times_s: Floats, rtt_s: Floats) -> tuple[Dip, bool]:
         """A dip that is over, and whether it has emptied the queue."""
-        none = Dip(begin_s, end_s, self.rate_bps, self.bound_bps, None, None, None)
+        none = Dip(begin_s=begin_s, end_s=end_s, rate_bps=self.rate_bps, bound_bps=self.bound_bps)
         answered = np.isfinite(rtt_s)
         times_s, rtt_s = times_s[answered], rtt_s[answered]
         trip_s = self.lasts_s / TUNED.dip_round_trips
@@ -198,7 +183,7 @@ class CapacityProbe:
         # Where the queue was empty, what was freed does not all show.
         empty_s = self.base_rtt_s + TUNED.dip_empty * (expected_s - self.base_rtt_s)
         emptied = least_s <= empty_s
-        none = none._replace(rtt_s=expected_s, least_rtt_s=least_s)
+        none = msgspec.structs.replace(none, rtt_s=expected_s, least_rtt_s=least_s)
         least_drop_s = max(TUNED.dip_drop_s, TUNED.dip_noises * noise_s, TUNED.dip_moved * moved_s)
         if emptied or drop_s < least_drop_s:
             return none, emptied
@@ -207,7 +192,7 @@ class CapacityProbe:
             # Others have less on their way than before.
             return none, emptied
         freed_bits = self.rate_bps * float(level_s) - self.bound_bps * least_s
-        return none._replace(capacity_bps=freed_bits / drop_s), emptied
+        return msgspec.structs.replace(none, capacity_bps=freed_bits / drop_s), emptied
 
 
 NO_DIPS = CapacityProbe()

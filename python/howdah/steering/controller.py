@@ -15,9 +15,9 @@ from howdah.steering.round_trips import RoundTrips, Verdict
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.sources import RttSource
 from howdah.steering.states import Phase
-from howdah.steering.throughput import Look, Rates, Throughput, lately_s
+from howdah.steering.throughput import Look, Rates, lately_s
 from howdah.steering.tunables import TUNED, lasting
-from howdah.values.listened import Dip, Had, HeardThen, Listened, RouteMoved, SentThen
+from howdah.values.listened import HeardThen, Listened, SentThen
 from howdah.values.outcome import Change
 
 KNOWN = ("cubic", "bbr")
@@ -141,11 +141,8 @@ class SharedPathController:
             cannot_tell=self._cannot,
             heard=self._heard,
             sent=[_sent(period) for period in self._state.arbiter.periods[:_MOST]],
-            dips=[Dip(**dip._asdict()) for dip in self._state.capacity.dips[:_MOST]],
-            moved=[
-                RouteMoved(t_s=moved.at_s, before_s=moved.before_s, after_s=moved.after_s)
-                for moved in self._round_trips.moved[:_MOST]
-            ],
+            dips=list(self._state.capacity.dips[:_MOST]),
+            moved=self._round_trips.moved[:_MOST],
         )
 
     def _recognise(self, now_s: float) -> None:
@@ -205,13 +202,7 @@ def _sent(period: Period) -> SentThen:
         why=period.why,
         background=period.background,
         probability=period.probability,
-        before=_had(period.before),
-        after=_had(period.after),
+        before=period.before,
+        after=period.after,
         undone=period.undone,
     )
-
-
-def _had(had: Throughput | None) -> Had | None:
-    if had is None:
-        return None
-    return Had(rate_bps=had.rate_bps, rtt_s=had.rtt_s, resent_fraction=had.resent)

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from howdah.probing.series import queues
 from howdah.steering.policy import sure_kind
-from howdah.steering.shares import NOBODY, Belief, Choice, background
-from howdah.steering.throughput import NO_LOOKS, NO_PEAK, Look, Meter, Peak, Throughput
+from howdah.steering.shares import Belief, Choice, background
+from howdah.steering.throughput import NO_LOOKS, NO_PEAK, Look, Meter, Peak
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import NOBODY, Had
 
 
 class PathState(NamedTuple):
@@ -81,7 +82,7 @@ class PathShare:
         return PathShare(path, self.meter.add(look), self.capacity.add(look))
 
     @property
-    def lately(self) -> Throughput | None:
+    def lately(self) -> Had | None:
         """Our throughput in the last seconds."""
         return self.meter.lately(TUNED.path_lately_s)
 

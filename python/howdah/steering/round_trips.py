@@ -20,6 +20,7 @@ import numpy as np
 from howdah.probing.series import HOLD_S, Floats, RouteChange, Series, events, queues
 from howdah.steering.sources import By, RttSample, RttSource
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import RouteMoved
 
 
 @runtime_checkable
@@ -88,14 +89,6 @@ _MOVED_S = TUNED.route_every_s + 4 * HOLD_S
 """A change of route is found within it."""
 
 
-class Moved(NamedTuple):
-    """The route changed for good."""
-
-    at_s: float
-    before_s: float
-    after_s: float
-
-
 class Unyielding(NamedTuple):
     """The verdict where the queue tells of a sender that does not yield; no model is trained on these."""
 
@@ -121,14 +114,14 @@ class RoundTrips:
         """The least there was on this route."""
         self.queue_bdp = 1.0
         """The most queue that the bottleneck was seen to have, in bandwidth × delay."""
-        self.moved: list[Moved] = []
+        self.moved: list[RouteMoved] = []
 
     @property
     def by(self) -> By:
         """The kind of source."""
         return self._source.by
 
-    def take(self, now_s: float, rtt_s: float | None) -> Moved | None:
+    def take(self, now_s: float, rtt_s: float | None) -> RouteMoved | None:
         """Takes new samples; returns a change of route if one has just been found."""
         fresh = sorted(self._source.take(now_s, rtt_s), key=lambda sample: sample.t_s)
         # A probe is known to be lost only after later ones were answered.
@@ -177,20 +170,20 @@ class RoundTrips:
         times_s = np.array([sample.t_s for sample in samples])
         return times_s, np.array([np.nan if sample.rtt_s is None else sample.rtt_s for sample in samples])
 
-    def _look(self) -> Moved | None:
+    def _look(self) -> RouteMoved | None:
         times_s, rtt_s = self.known(self._route_s)
         if np.isfinite(rtt_s).sum() < TUNED.series_samples:
             return None
         moved = self._move(times_s, rtt_s)
         if moved is not None:
-            self._route_s, self.base_rtt_s = moved.at_s, moved.after_s
+            self._route_s, self.base_rtt_s = moved.t_s, moved.after_s
             self.moved.append(moved)
-            rtt_s = rtt_s[times_s >= moved.at_s]
+            rtt_s = rtt_s[times_s >= moved.t_s]
         if self.base_rtt_s is not None:
             self.queue_bdp = max(0.0, float(np.nanquantile(rtt_s, TUNED.queue_high)) / self.base_rtt_s - 1)
         return moved
 
-    def _move(self, times_s: Floats, rtt_s: Floats) -> Moved | None:
+    def _move(self, times_s: Floats, rtt_s: Floats) -> RouteMoved | None:
         lately = times_s > times_s[-1] - _MOVED_S
         series = _stepped(times_s[lately], rtt_s[lately], self._source)
         if not np.isfinite(series.rtt_s).any():
@@ -199,7 +192,7 @@ class RoundTrips:
         if not changes or not self._from_base(changes[0]):
             return None
         begun_s, last = float(times_s[lately][0]), changes[-1]
-        return Moved(begun_s + last.at_s, last.before_s, last.after_s)
+        return RouteMoved(t_s=begun_s + last.at_s, before_s=last.before_s, after_s=last.after_s)
 
     def _from_base(self, change: RouteChange) -> bool:
         """A small queue beside senders that are paced stays at one level, and moves to another at once."""

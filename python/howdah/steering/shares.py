@@ -23,11 +23,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import NOBODY
 
 Kind = Literal["nobody", "loss", "bbr", "udp"]
 """The most important kind in a background: who does not yield, else who runs BBR, else who yields to loss."""
 
-NOBODY = "nobody"
 _STREAMS = re.compile(r"(?:(\d{1,4}) +)?([a-z][a-z0-9_-]*)")
 
 

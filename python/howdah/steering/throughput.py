@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import Had
 
 _SEGMENT_BYTES = 1448
 _ROUNDED = 1e-9
@@ -26,15 +27,6 @@ class Look(NamedTuple):
     """The bytes that the far kernel had acknowledged at a time on the sender's clock; None: not known."""
 
 
-class Throughput(NamedTuple):
-    """The throughput over a span."""
-
-    rate_bps: float
-    rtt_s: float | None
-    resent: float
-    """The part of the segments sent that was sent again, about."""
-
-
 @dataclass(frozen=True, slots=True)
 class Meter:
     """Looks of the last minute."""
@@ -52,7 +44,7 @@ class Meter:
             looks, times = looks[kept:], times[kept:]
         return Meter(looks, times)
 
-    def over(self, begin_s: float, end_s: float) -> Throughput | None:
+    def over(self, begin_s: float, end_s: float) -> Had | None:
         """The throughput between these times; None where the span is too short, or nothing is known of it."""
         times = self.times
         first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED) - 1
@@ -63,13 +55,13 @@ class Meter:
         again = max(0, two.retransmissions - one.retransmissions)
         rtts = [look.rtt_s for look in self.looks[first : last + 1] if look.rtt_s is not None]
         segments = moved / _SEGMENT_BYTES + again
-        return Throughput(
-            moved * 8 / (two.t_s - one.t_s),
-            sum(rtts) / len(rtts) if rtts else None,
-            again / segments if segments else 0.0,
+        return Had(
+            rate_bps=moved * 8 / (two.t_s - one.t_s),
+            rtt_s=sum(rtts) / len(rtts) if rtts else None,
+            resent_fraction=again / segments if segments else 0.0,
         )
 
-    def lately(self, span_s: float) -> Throughput | None:
+    def lately(self, span_s: float) -> Had | None:
         """The throughput of the last seconds; None where that is not known."""
         return self.over(self.times[-1] - span_s, self.times[-1]) if self.times else None
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from howdah.steering.policy import Preference
 from howdah.steering.shares import Kind
-from howdah.steering.throughput import Throughput
 from howdah.steering.tunables import TUNED
+from howdah.values.listened import Had
 from howdah.values.reason import Reason, Why
 
 
@@ -13,13 +13,13 @@ class Trial(NamedTuple):
     """A change on trial, and the throughput before it."""
 
     preference: Preference
-    before: Throughput | None
+    before: Had | None
     lately_bps: float | None = None
     """The rate in the last seconds before; others may have changed meanwhile."""
 
     def failed(
         self,
-        had: Throughput,
+        had: Had,
         kind: tuple[Kind, float] | None,
         default_bps: float | None,
         capacity_bps: float | None,
@@ -52,8 +52,8 @@ class Trial(NamedTuple):
         if grown < 1 + TUNED.trial_brought * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
             return Reason.NO_GROWTH.because(part=grown)
         if (
-            had.resent > max(TUNED.trial_resent, TUNED.trial_resent_more * before.resent)
+            had.resent_fraction > max(TUNED.trial_resent, TUNED.trial_resent_more * before.resent_fraction)
             and grown < TUNED.trial_resent_for
         ):
-            return Reason.RESENT.because(resent=had.resent, part=grown)
+            return Reason.RESENT.because(resent=had.resent_fraction, part=grown)
         return None

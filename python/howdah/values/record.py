@@ -6,52 +6,7 @@ it, the deciders and the reports read it. Missing is null, never -1 or 0.
 Schema 1. Every number's unit is the end of its name: ``_s`` seconds, ``_bytes``, ``_bps`` bits per
 second, ``_pages`` of 4096 bytes, ``_segments``; a count has a plural noun for a name.
 
-Record
-    ========== ======================================================================================
-    schema     1
-    id         sortable by time and unique: ``20260131T235959.123456Z-0f3a9c``
-    kind       ``transfer`` (howdah cp), ``traffic``, ``probe``, ``link`` (a lab's link), ``bench``
-    started_at UTC
-    command    the command line as it was given
-    version    howdah's, at the near end
-    host       the far host as the command named it, without a user; null where there was none
-    origin     the host that sent to ``host``, where that was another far host; else null
-    near_host  the name of the host that made the record; null in records of before
-    address    the address that the far host's kernel had of itself on the ssh connection; null where ssh did
-               not go straight to it
-    environment  Environment
-    filters    the rules that said what was copied, in their order; empty without any
-    connect_s  from the start of the command until the far end had answered, before the outcome's time
-    rtt_s      round-trip time the plan was made for, before the first byte of data; base RTT of a probe
-    plan       Plan (howdah.values.plan)
-    outcome    Outcome; null when there was none (see error)
-    verification
-               Verification (howdah.values.verification): what came of reading the files again from the
-               target's disk; null where that was not asked for
-    probe      Probe (howdah.values.probe); null for all that is no probe
-    share      Shared: the share of a guaranteed path that it had; null on other paths
-    listened   Listened: whom it heard on a shared path and what it made of that; null where it did not listen
-    carried    Carried (howdah.values.memory): what the path was acknowledged to carry; null where the copy
-               was too short to say
-    resumed    Resumed (howdah.values.memory): what came of the plan's ``resume``; null without one
-    bottleneck Bottleneck (howdah.values.bottleneck): what the time of a copy went into; null of one that
-               failed, and in records of before
-    limited    Limited (howdah.values.limit): what limits and pauses did; null where nobody asked for any
-    sweep      Swept: of which sweep the run is; null for a run of its own
-    traffic    what background traffic did (howdah.traffic.account.Traffic); null for all else
-    near_cpu_busy_fraction
-               of the near host's processor time while the session ran, by whatever: near 1, the hosts and not
-               the path may have been the limit; in a lab it is both hosts'
-    digests    the file beside the record that has a BLAKE3 of each file moved, a line each, as b3sum(1)
-               checks them at the destination; null when none was
-    link_stats what a lab's link did during the run (howdah.values.link); null outside
-    error      one line; null when all went well
-    flags      ``lateness`` the machine, not the link, spoilt the run · ``interrupted`` · ``dry-run``
-    ========== ======================================================================================
-Environment
-    near, far: HostLimits; near_sysctls: raw text by name; link: the lab's link (howdah.values.link) or null
-HostLimits, Shared, ShareSample
-    see each class, and ``howdah.values.outcome`` and ``howdah.values.listened`` for what lies in those.
+docs/record.md says what each key holds; ``Record`` and the structs in it have the same names.
 """
 
 import os
@@ -205,7 +160,7 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. See the table at the top of this file."""
+    """One run, as docs/record.md says."""
 
     schema: int = SCHEMA
     id: Annotated[str, msgspec.Meta(pattern=f"^{_ID.pattern}$")]

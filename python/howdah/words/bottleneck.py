@@ -6,8 +6,6 @@ from howdah._native import format_rate
 from howdah.values.bottleneck import Bottleneck, Cause
 from howdah.values.outcome import Outcome
 
-PAGE = "docs/slow.md"
-
 
 class Ends(NamedTuple):
     """The names of the two ends, as a sentence has them."""

@@ -9,11 +9,14 @@ from howdah.measure.probe import ProbeDisplay
 from howdah.probing.prober import ProbeUpdate
 from howdah.text import count, some
 from howdah.values.probe import Burst, Others, Probe
+from howdah.words.line import StandingLine
 
 LINE_S = 10.0
 """How often a line is written where there is no terminal."""
 LEAST_NAMED = 0.5
 """The least probability of a class that is named; below it another may be as likely."""
+_SMALL_S = 1e-4
+"""A time of which 10 µs are more than a tenth."""
 _BY = {"icmp": "ICMP echo", "udp": "UDP"}
 
 
@@ -41,29 +44,22 @@ class ProbeTerminal(ProbeLines):
     """Draws one line that stays in place and vanishes at the end."""
 
     def __init__(self) -> None:
-        # rich is loaded for a terminal only.
-        from rich.console import Console  # noqa: PLC0415
-        from rich.live import Live  # noqa: PLC0415
-
         super().__init__()
-        self._live = Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True)
+        self._line = StandingLine()
 
     def say(self, line: str) -> None:
         """Writes ``line`` above the line that stays."""
-        self._live.stop()
+        self._line.stop()
         super().say(line)
 
     def look(self, taken: ProbeUpdate, for_s: float) -> None:
         """Draws the line."""
-        from rich.text import Text  # noqa: PLC0415
-
-        self._live.start()
-        text = Text(self._progress.line(taken, for_s), no_wrap=True, overflow="ellipsis")
-        self._live.update(text, refresh=True)
+        self._line.start()
+        self._line.draw(self._progress.line(taken, for_s))
 
     def close(self) -> None:
         """Takes the line away."""
-        self._live.stop()
+        self._line.stop()
 
 
 def display(*, quiet: bool, json: bool) -> ProbeDisplay:
@@ -123,8 +119,10 @@ def in_words(probe: Probe, host: str) -> str:
 
 def others(found: Others) -> str:
     """The others on the path: ``1 BBR, 1 CUBIC (0.94)``, or why that cannot be told."""
-    if found.background is None or found.probability is None:
+    if found.background is None:
         return f"cannot tell: {found.why}"
+    if found.probability is None:
+        return f"{found.background}: hardly a probe met a queue, on a path unlike those that the model knows"
     likely = sorted(found.classes.items(), key=lambda item: -item[1])
     if found.new and likely[0][0] == "nobody":
         return f"{_class(*likely[0])}, on a path unlike those that the model knows"
@@ -147,7 +145,9 @@ def _sent(bursts: list[Burst]) -> str:
 
 
 def ms(seconds: float) -> str:
-    """A time in milliseconds, to 10 µs."""
+    """A time in milliseconds, to 10 µs; a small one in microseconds."""
+    if 0 < seconds < _SMALL_S:
+        return f"{seconds * 1e6:.{1 if seconds < _SMALL_S / 10 else 0}f} µs"
     return f"{seconds * 1e3:.2f} ms"
 
 

@@ -12,6 +12,7 @@ from howdah.traffic.account import LoadAccount, LoadSample, SinkCounts, SourceCo
 from howdah.traffic.pattern import Pattern
 from howdah.traffic.run import TrafficDisplay
 from howdah.values.record import Record
+from howdah.words.line import StandingLine
 
 
 def summary(record: Record, *, kept: bool) -> str:
@@ -149,28 +150,20 @@ class TrafficTerminal(TrafficDisplay):
     """Draws a line that stays in place and vanishes at the end."""
 
     def __init__(self, pattern: Pattern, console: "Console | None" = None) -> None:
-        # rich is loaded for a terminal only.
-        from rich.console import Console  # noqa: PLC0415
-        from rich.live import Live  # noqa: PLC0415
-
         self._pattern, self._rates = pattern, ArrivalRates()
-        console = console or Console(stderr=True, highlight=False)
-        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._line = StandingLine(console)
 
     def begins(self) -> None:
         """Takes the terminal, which ssh had until now, for passwords."""
-        self._live.start()
+        self._line.start()
 
     def progress(self, now_s: float, samples: dict[str, LoadSample]) -> None:
         """Draws the line."""
-        from rich.text import Text  # noqa: PLC0415
-
-        line = self._rates.line(self._pattern, now_s, samples)
-        self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+        self._line.draw(self._rates.line(self._pattern, now_s, samples))
 
     def close(self) -> None:
         """Takes the line away."""
-        self._live.stop()
+        self._line.stop()
 
 
 def display(pattern: Pattern, *, silent: bool) -> TrafficDisplay:

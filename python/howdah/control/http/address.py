@@ -10,10 +10,10 @@ import msgspec
 
 from howdah import HowdahError
 from howdah.arguments import BadArgument, NotHere, literal
+from howdah.ports import PORT_MAX
 
 DEFAULT_PORT = 7310
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
-PORT_MAX = 65535
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):

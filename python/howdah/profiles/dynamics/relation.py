@@ -5,9 +5,8 @@ is Fisher's with the standard error of Bonett and Wright (Psychometrika 2000), w
 runs on.
 """
 
-from collections.abc import Hashable, Sequence
 from statistics import NormalDist
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +17,6 @@ from howdah.text import count
 
 LEAST_RUNS = 5
 CONFIDENCE = 0.95
-
-Configuration = TypeVar("Configuration", bound=Hashable)
 
 
 class Relation(NamedTuple):
@@ -55,23 +52,6 @@ def relation(
     correlation = float(np.corrcoef(mean_ranks(exponents), mean_ranks(rates))[0, 1])
     low, high = _interval(correlation, exponents.size, confidence)
     return Relation(correlation, low, high, exponents.size)
-
-
-def by_configuration(
-    configurations: Sequence[Configuration],
-    exponent: ArrayLike,
-    rate_bps: ArrayLike,
-) -> dict[Configuration, Relation | Undetermined]:
-    """The relation within each configuration, in the order of their first runs; all three of length runs."""
-    exponents, rates = _columns(exponent, rate_bps)
-    if len(configurations) != exponents.size:
-        raise HowdahError(
-            f"{len(configurations)} configurations for {exponents.size} runs; give one for each run"
-        )
-    rows: dict[Configuration, list[int]] = {}
-    for row, configuration in enumerate(configurations):
-        rows.setdefault(configuration, []).append(row)
-    return {each: relation(exponents[chosen], rates[chosen]) for each, chosen in rows.items()}
 
 
 def _columns(exponent: ArrayLike, rate_bps: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
