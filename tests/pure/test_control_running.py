@@ -379,21 +379,22 @@ def test_members_that_are_not_there_are_told_once_and_looked_for_at_every_beat()
         table, looked = path.tables["base20"], 0
         place = table.place
 
-        def wait(members: Mapping[str, Member]) -> None:
+        def wait(members: Mapping[str, Member]) -> list[str]:
             nonlocal looked
             looked += 1
-            raise HowdahError("waiting for /images.slice")
+            return ["/images.slice"]
 
         table.place = wait  # type: ignore[method-assign]
         await path.settle(operations, await operations.ask("images", "me"))
         await asyncio.sleep(5)
-        assert path.told == ["waiting for /images.slice"]
+        waiting = "waiting for /images.slice: no such cgroup on this host"
+        assert path.told == [waiting]
         assert looked > 5 * BEATS_PER_LEASE / LSST.lease_s
         table.place = place  # type: ignore[method-assign]
         await asyncio.sleep(1)
         table.place = wait  # type: ignore[method-assign]
         await asyncio.sleep(1)
-        assert path.told == ["waiting for /images.slice"] * 2
+        assert path.told == [waiting] * 2
 
     played(LSST, play, never_too_much)
 
@@ -563,5 +564,113 @@ def test_an_order_that_is_none_is_told_and_the_others_stand() -> None:
         await path.settle(operations, revision)
         assert path.rates_bps() == allocate(LSST, {"images"})
         assert "order.nonsense on the bus is not an order; delete it" in path.told
+
+    played(LSST, play, never_too_much)
+
+
+def test_an_agent_that_was_ended_and_starts_again_has_its_rules_again() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        placed = dict(path.tables["base23"].placed)
+        for pause_s in (0.0, 0.1, 5.0):
+            agent = path.running["base23"]
+            await path.stop("base23")
+            await agent.leave()
+            assert not path.tables["base23"].placed
+            await asyncio.sleep(pause_s)
+            path.agent("base23")
+            await asyncio.sleep(LSST.lease_s)
+            assert path.tables["base23"].placed == placed
+            await path.settle(operations)
+
+    played(LSST, play, never_too_much)
+
+
+def test_a_host_without_its_rules_is_not_said_to_have_what_is_ordered() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        table = path.tables["base20"]
+        place = table.place
+
+        def refuse(members: Mapping[str, Member]) -> list[str]:
+            raise HowdahError("too many rules")
+
+        table.place = refuse  # type: ignore[method-assign]
+        await asyncio.sleep(LSST.lease_s)
+        status = operations.status()
+        assert not status.settled
+        assert [flow.flow for flow in status.flows if flow.placed is False] == ["images/base20"]
+        table.place = place  # type: ignore[method-assign]
+        await asyncio.sleep(LSST.lease_s)
+        assert operations.status().settled
+        assert all(flow.placed for flow in operations.status().flows)
+
+    played(LSST, play, never_too_much)
+
+
+def test_a_request_is_not_in_force_on_hosts_whose_leases_have_run_out() -> None:
+    """What is asked for anew changes no target, so nothing has to be confirmed."""
+
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations, await operations.ask("images", "me"))
+        for host in path.tables:
+            await path.kill(host)
+        await asyncio.sleep(2 * LSST.lease_s)
+        await operations.ask("images", "me", for_s=5)
+        status = operations.status()
+        assert status.leads
+        assert not status.settled
+
+    played(LSST, play, never_too_much)
+
+
+def test_a_drained_host_may_be_away() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations, await operations.drain("base21"))
+        await path.stop("base21")
+        await path.running["base21"].leave()
+        await asyncio.sleep(2 * LSST.lease_s)
+        await path.settle(operations, await operations.ask("images", "me"))
+
+    played(LSST, play, never_too_much)
+
+
+def test_a_leader_goes_on_to_lead_while_every_agent_is_silent() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        for host in path.tables:
+            await path.kill(host)
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            assert operations.status().leads
+        assert not [line for line in path.told if "does not lead" in line]
+
+    played(LSST, play, never_too_much)
+
+
+def test_why_a_controller_leads_no_longer_is_said() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        path.told.clear()
+        path._lines["one"].is_cut = True
+        await asyncio.sleep(3)
+        assert path.told == ["one does not lead any more: the line is cut"]
+        assert operations.status().trouble == "the line is cut"
+        path._lines["one"].is_cut = False
+        await asyncio.sleep(3)
+        assert path.told[1:] == ["one leads"]
+        assert operations.status().trouble is None
 
     played(LSST, play, never_too_much)

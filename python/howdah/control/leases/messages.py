@@ -68,6 +68,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     measured: dict[str, Measured] = {}
     idle: frozenset[str] = frozenset()
     """Flows with nothing to send, of those that it was told to watch for that."""
+    placed: frozenset[str] | None = None
+    """Flows whose rule is in force, or waits for nothing but its cgroup; null: an agent that does not say."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):

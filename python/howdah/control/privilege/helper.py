@@ -83,16 +83,14 @@ class Host:
             for share in self._shares.all()
         }
 
-    def place(self, members: Mapping[str, Member]) -> None:
+    def place(self, members: Mapping[str, Member]) -> list[str]:
         """Has the members' connections under the shares that there are; does nothing where nothing is new.
 
-        Raises HowdahError once it is done when cgroups are not there, as before a service has started. Called
-        again, it places them when they are.
+        Returns the cgroups that are not there, as before a service has started. Called again, it places their
+        members when they are.
         """
         self._members = members
-        missing = self._place()
-        if missing:
-            raise HowdahError(f"waiting for {', '.join(missing)}: no such cgroup on this host")
+        return self._place()
 
     def leave(self) -> None:
         """Ends rules and shares; unloads the program if this process loaded it and nothing else uses it."""
@@ -172,7 +170,7 @@ def answer(frame: bytes, kernels: Mapping[str, Kernel]) -> Answer:
             case Measure():
                 value = kernel.measured()
             case Place(members=members):
-                kernel.place(members)
+                value = kernel.place(members)
             case Leave():
                 kernel.leave()
     except HowdahError as error:

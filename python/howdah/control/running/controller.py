@@ -14,7 +14,6 @@ from howdah.control.leases import messages
 from howdah.control.leases.controller import Controller
 from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Leading, Places, Report
 from howdah.control.policy import Policy
-from howdah.control.policy.members import Member
 from howdah.control.policy.orders import PREFIX as ORDERS
 from howdah.control.policy.orders import OrderBook, Orders
 from howdah.control.running.outbox import PACE_S, Complaints, Outbox, Tell
@@ -54,6 +53,8 @@ class RunningController:
         self.clock_ns = clock_ns
         self.sightings: dict[str, Sighting] = {}
         self.leading: Leading | None = None
+        self.trouble: str | None = None
+        """The reason why the bus does not answer it; null: it does."""
         self.orders = Orders()
         """All orders that have reached it."""
         self.revision = 0
@@ -65,6 +66,8 @@ class RunningController:
         self.book = OrderBook()
         """The orders one by one."""
         self._count = 0
+        self._introduced: dict[str, int] = {}
+        """By agent, the incarnation that was told in this term which traffic is meant."""
         self._outbox = Outbox(bus, policy.lease_s / BEATS_PER_LEASE)
         self._stirred = asyncio.Event()
         self._changed = asyncio.Event()
@@ -92,14 +95,14 @@ class RunningController:
                     self._outbox.run(),
                     self._lead(leadership),
                     self._follow(leaders),
-                    self._take_orders(orders, leadership),
+                    self._take_orders(orders),
                     self._take_reports(reports, leadership),
-                    self._wake(leadership),
+                    self._wake(),
                 )
 
     async def _lead(self, leadership: Leadership) -> None:
         while True:
-            epoch = await leadership.won()
+            epoch = await leadership.won(lambda: self._note_look(leadership))
             try:
                 former = await self._former()
             except Unreachable:
@@ -108,9 +111,10 @@ class RunningController:
             self._send(self.core.lead(epoch, leadership.until_ns, self.clock_ns(), former))
             if self.core.leads(self.clock_ns()):
                 await self._introduce(epoch)
-            await leadership.lost(epoch)
+            await leadership.lost(epoch, lambda: self._note_look(leadership))
             self._outbox.clear()
-            self._tell(f"{self.name} does not lead any more")
+            overtaken = "an agent follows a later term" if self.core.overtaken is not None else None
+            self._tell(f"{self.name} does not lead any more: {overtaken or leadership.why_lost}")
 
     async def _former(self) -> list[Grant | Report]:
         """The messages of earlier terms that lie on the bus."""
@@ -125,14 +129,17 @@ class RunningController:
     async def _introduce(self, epoch: int) -> None:
         """Tells people that it leads, and the agents which traffic is meant."""
         self._tell(f"{self.name} leads")
-        members: dict[str, dict[str, Member]] = {}
-        for flow in self.policy.flows:
-            members.setdefault(flow.member.agent, {})[flow.id] = flow.member
+        self._introduced = {
+            name: seen.report.incarnation for name, seen in self.sightings.items() if seen.report
+        }
         for name in self.core.peers:
-            own = members.get(name, {})
-            self._outbox.put(Places(agent=name, members=own, lent=self.policy.lent & own.keys()))
+            self._outbox.put(self._places(name))
         with suppress(HowdahError):
             await self.bus.put(messages.LEADER, msgspec.json.encode(Leading(self.name, epoch)))
+
+    def _places(self, name: str) -> Places:
+        members = {flow.id: flow.member for flow in self.policy.flows if flow.member.agent == name}
+        return Places(agent=name, members=members, lent=self.policy.lent & members.keys())
 
     async def _follow(self, leaders: Watch) -> None:
         async for change in leaders:
@@ -140,9 +147,8 @@ class RunningController:
                 self.leading = msgspec.json.decode(change.value, type=Leading) if change.value else None
             self._news()
 
-    async def _take_orders(self, orders: Watch, leadership: Leadership) -> None:
+    async def _take_orders(self, orders: Watch) -> None:
         async for changes in orders.batches(PACE_S):
-            self._prolong(leadership)
             self._order(changes)
             await self._in_force()
 
@@ -155,13 +161,12 @@ class RunningController:
 
     async def _take_reports(self, reports: Watch, leadership: Leadership) -> None:
         async for changes in reports.batches(REPORT_PACE_S):
-            self._prolong(leadership)
             self._ingest(changes)
             if self.core.overtaken is not None:
                 leadership.above(self.core.overtaken)
                 await leadership.give_back()
 
-    async def _wake(self, leadership: Leadership) -> None:
+    async def _wake(self) -> None:
         """Has the core look again when something becomes free by time alone."""
         while True:
             self._stirred.clear()
@@ -170,11 +175,14 @@ class RunningController:
                 async with asyncio.timeout(None if due_ns is None else (due_ns - self.clock_ns()) / _S):
                     await self._stirred.wait()
             if due_ns is not None and self.clock_ns() >= due_ns:
-                self._prolong(leadership)
                 self._send(self.core.tick(self.clock_ns()))
             await asyncio.sleep(PACE_S)
 
-    def _prolong(self, leadership: Leadership) -> None:
+    def _note_look(self, leadership: Leadership) -> None:
+        """Takes in what the last look at the election has brought, such as a longer term."""
+        if leadership.trouble != self.trouble:
+            self.trouble = leadership.trouble
+            self._news()
         if leadership.epoch == self.core.epoch:
             self.core.lead(self.core.epoch, leadership.until_ns, self.clock_ns())
 
@@ -211,6 +219,16 @@ class RunningController:
                 self._complaints.wrong(change.key, HowdahError(why))
             self.sightings.setdefault(name, Sighting()).note(report, now_ns)
             self._send(self.core.receive(report, now_ns))
+            self._introduce_again(name, now_ns)
+
+    def _introduce_again(self, name: str, now_ns: int) -> None:
+        """Tells an agent that has started again which traffic is meant: its forerunner took that along."""
+        peer = self.core.peers.get(name)
+        if peer is None or peer.report is None or not self.core.leads(now_ns):
+            return
+        if self._introduced.get(name) != peer.report.incarnation:
+            self._introduced[name] = peer.report.incarnation
+            self._outbox.put(self._places(name))
 
     def _send(self, said: Iterable[Grant | Call]) -> None:
         for message in said:

@@ -52,7 +52,7 @@ function showSummary(list, status) {
     free: rate(status.free_bps),
     "payload, all": payload(total(status.flows, "acked_bps")),
     leader: status.leader ?? "none known",
-    orders: status.settled ? "in force" : "on their way",
+    orders: status.settled ? "in force" : "not all in force",
   };
   const entries = keep(list, Object.keys(facts), (key) => {
     const entry = document.createElement("div");
