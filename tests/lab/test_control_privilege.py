@@ -333,6 +333,19 @@ def helper() -> Iterator[remote.Helper]:
         yield found
 
 
+def test_a_host_has_one_agent_on_a_machine(helper: remote.Helper) -> None:
+    host = helper.kernels[HOST]
+    host.hold("images/base20", Held(60_000_000, 10_000_000, now_ns() + 10**11))
+    host.place({"images/base20": Member(HOST, "10.99.0.0/16", (1, 9))})
+    there = f"an agent of {HOST} runs on this machine already, process {os.getpid()}; each host has one"
+    with pytest.raises(HowdahError, match=there), remote.started({HOST: None}):
+        pass
+    assert len(everyones()) == len(programs.rules()) == 1
+    with remote.started({"base21": None}):
+        pass
+    host.leave()
+
+
 def raw(helper: remote.Helper, frame: bytes) -> str:
     """Why the helper refuses a frame."""
     channel: socket.socket = helper._channel

@@ -4,7 +4,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 import pytest
-from atwork import Path, played
+from atwork import Path, Table, now_ns, played
 from guaranteed import POLICY, policies
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +24,7 @@ from howdah.control.leases.messages import (
 from howdah.control.policy import Policy
 from howdah.control.policy.members import Member
 from howdah.control.policy.policyfile import loads
+from howdah.control.running.agent import RunningAgent
 from howdah.control.running.operations import Operations
 from howdah.control.running.outbox import PACE_S
 
@@ -672,5 +673,35 @@ def test_why_a_controller_leads_no_longer_is_said() -> None:
         await asyncio.sleep(3)
         assert path.told[1:] == ["one leads"]
         assert operations.status().trouble is None
+
+    played(LSST, play, never_too_much)
+
+
+def test_two_agents_of_one_host_are_told_once() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        path.told.clear()
+        other = RunningAgent("base20", path.bus, Table(), tell=path.told.append, clock_ns=now_ns)
+        task = asyncio.create_task(other.run())
+        await asyncio.sleep(5)
+        assert path.told == ["two agents report as base20 in turn; a host has one: end the other"]
+        task.cancel()
+
+    played(LSST, play)
+
+
+def test_an_agent_that_starts_again_is_not_taken_for_two() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        path.told.clear()
+        for _ in range(3):
+            await path.kill("base20")
+            path.agent("base20")
+            await asyncio.sleep(1)
+        assert path.told == []
 
     played(LSST, play, never_too_much)

@@ -60,7 +60,7 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_cla
     idle: bool = False
     """Whether it has nothing to send, so that others have its share; only of a class that lends it."""
     placed: bool | None = None
-    """Whether a rule gives its connections the share, or waits for its cgroup; null: its agent says nothing."""
+    """Whether a rule gives it the share, or waits only for its cgroup; null: its agent says nothing."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):

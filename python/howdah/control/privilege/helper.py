@@ -3,13 +3,19 @@
 It is started by ``remote.py`` with a socket and the hosts that it is for, opens no other connection, and ends
 when the other end of that socket has gone. What is in force then stays so until its leases run out; an agent
 that starts again finds it by the host's name.
+
+A host has one helper at a time: of two, the one that ends would take away what the other has in force.
 """
 
+import fcntl
+import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -29,6 +35,13 @@ from howdah.interrupt import SIGNALS
 _PROGRAM = "hold"
 _UNTIL_MAX_NS = round(LEASE_S_MAX * 1.01e9)
 """The longest lease from now. No policy has a longer one; clocks may differ by 1 %."""
+LOCKS = Path("/run/howdah")
+"""The folder of howdah's locks, which loading a program has made."""
+_LOOK_S = 0.25
+"""The time between two looks whether rules still stand: one takes milliseconds, and grants wait for it."""
+_CLAIM_S = 2.0
+"""The time in which the helper of an agent that was killed has ended."""
+_CLAIM_AGAIN_S = 0.05
 
 
 class Host:
@@ -43,12 +56,12 @@ class Host:
         Raises HowdahError where ``hd_hold`` cannot be loaded, which needs root.
         """
         self._namespace = namespace
-        if programs.load(_PROGRAM).action == "loaded":
-            Host._loaded = True
-        self._shares = Shares(name if namespace is None else f"{name}@{namespace}")
+        load()
+        self._shares = Shares(_owner(name, namespace))
         self._defined = {share.name for share in self._shares.all()}
         self._members: Mapping[str, Member] = {}
         self._placed: tuple[list[Placed], dict[str, int | None]] | None = None
+        self._looked_s = time.monotonic()
 
     def held(self) -> dict[str, Held]:
         """All shares of this host, as they were left by whoever set them."""
@@ -84,7 +97,7 @@ class Host:
         }
 
     def place(self, members: Mapping[str, Member]) -> list[str]:
-        """Has the members' connections under the shares that there are; does nothing where nothing is new.
+        """Has the members' connections under the shares that there are; does nothing where their rules stand.
 
         Returns the cgroups that are not there, as before a service has started. Called again, it places their
         members when they are.
@@ -106,10 +119,61 @@ class Host:
         wanted = [Placed(member.place(self._namespace), flow) for flow, member in mine.items()]
         # One that was made anew has its path and another id.
         ids = {each.cgroup: cgroup_id(each.cgroup) for each in mine.values() if each.cgroup}
-        if (wanted, ids) != self._placed:
+        if (wanted, ids) != self._placed or not self._stand(mine, ids):
             self._shares.place(wanted)
             self._placed = wanted, ids
         return [path for path, number in ids.items() if number is None]
+
+    def _stand(self, members: Mapping[str, Member], ids: Mapping[str, int | None]) -> bool:
+        """Whether the kernel has the rules of all members whose cgroups are there: others may end rules."""
+        now_s = time.monotonic()
+        if now_s < self._looked_s + _LOOK_S:
+            return True
+        self._looked_s = now_s
+        given = {rule.target.share for rule in programs.rules() if rule.target}
+        numbers = {share.name: share.number for share in self._shares.all()}
+        here = [flow for flow, member in members.items() if not member.cgroup or ids[member.cgroup]]
+        return all(numbers[flow] in given for flow in here)
+
+
+def _owner(name: str, namespace: int | None) -> str:
+    """The owner of the shares of a host."""
+    return name if namespace is None else f"{name}@{namespace}"
+
+
+def claim(name: str, namespace: int | None) -> int:
+    """Makes this process the only helper of a host, as long as the descriptor is open.
+
+    Raises HowdahError where another one is.
+    """
+    path = LOCKS / f"agent-{_owner(name, namespace)}.lock"
+    until_s = time.monotonic() + _CLAIM_S
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise HowdahError(f"cannot lock {path}: {error.strerror}") from None
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                agent = os.pread(lock, 20, 0).decode(errors="replace") or "unknown"
+                os.close(lock)
+                raise HowdahError(
+                    f"an agent of {name} runs on this machine already, process {agent}; each host has one: "
+                    "end that one first, or give this one the name of another host"
+                ) from None
+            time.sleep(_CLAIM_AGAIN_S)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, str(os.getppid()).encode(), 0)
+    return lock
+
+
+def load() -> None:
+    """Loads the program unless it is loaded. Raises HowdahError where that cannot be, as without root."""
+    if programs.load(_PROGRAM).action == "loaded":
+        Host._loaded = True
 
 
 def unload() -> None:
@@ -139,8 +203,12 @@ def main() -> int:
 
 def _kernels(channel: socket.socket, wanted: Mapping[str, int | None]) -> dict[str, Host] | None:
     """The kernels of the hosts, once the other end has been told; null: it was told why there are none."""
+    made = {}
     try:
-        made = {name: Host(name, namespace) for name, namespace in wanted.items()}
+        load()
+        for name, namespace in wanted.items():
+            claim(name, namespace)
+            made[name] = Host(name, namespace)
     except HowdahError as error:
         protocol.send(channel, Answer(wrong=str(error)))
         return None

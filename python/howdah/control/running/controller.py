@@ -217,7 +217,9 @@ class RunningController:
                 hosts = ", ".join(sorted(self.targets.minimums_bps))
                 why = f"an agent says it is {report.agent}, which {self.policy.name} does not have: {hosts}"
                 self._complaints.wrong(change.key, HowdahError(why))
-            self.sightings.setdefault(name, Sighting()).note(report, now_ns)
+            if self.sightings.setdefault(name, Sighting()).note(report, now_ns):
+                why = f"two agents report as {name} in turn; a host has one: end the other"
+                self._complaints.wrong(f"agents of {name}", HowdahError(why))
             self._send(self.core.receive(report, now_ns))
             self._introduce_again(name, now_ns)
 
@@ -227,6 +229,7 @@ class RunningController:
         if peer is None or peer.report is None or not self.core.leads(now_ns):
             return
         if self._introduced.get(name) != peer.report.incarnation:
+            self._complaints.right(f"agents of {name}")
             self._introduced[name] = peer.report.incarnation
             self._outbox.put(self._places(name))
 
