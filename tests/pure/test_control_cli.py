@@ -6,16 +6,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import pytest
 from controlled import Controlled, controlled
 from guaranteed import POLICY
+from test_control_shown import LEADING
 
 from howdah import HowdahError
 from howdah.cli import app
 from howdah.control.http.client import ADDRESS_VARIABLE, Client
-from howdah.control.status import Status
+from howdah.control.status import AskedStatus, Status
 from howdah.library import control
 
 
@@ -79,6 +81,59 @@ def test_who_waits_is_told_when_the_request_was_released() -> None:
         ):
             control.ask("images", who="me", wait=True, at=here.url, tell=release)
         assert len(told) == 1
+
+
+class _Told(Client):
+    """A controller that says what a test wants, and to whom nothing was said yet."""
+
+    statuses: ClassVar[list[Status]] = []
+    asked: ClassVar[list[str]] = []
+
+    def status(self) -> Status:
+        return self.statuses[0]
+
+    def watch(self) -> Iterator[Status]:
+        yield from self.statuses
+
+    def ask(self, name: str, who: str, for_s: int | None = None, host: str | None = None) -> int | None:
+        self.asked.append(who)
+        return LEADING.revision
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> type[_Told]:
+    monkeypatch.setattr(control, "Client", _Told)
+    monkeypatch.setattr(_Told, "asked", [])
+    return _Told
+
+
+def test_who_would_wait_at_a_controller_that_stands_by_is_refused_before_anything_is_asked(
+    told: type[_Told],
+) -> None:
+    told.statuses = [msgspec.structs.replace(LEADING, leader="base2-8", settled=False)]
+    with pytest.raises(HowdahError) as refused:
+        app.main(["control", "urgent", "start", "images", "--wait", "--for", "1h"])
+    assert str(refused.value) == (
+        "base1-7 stands by, and only the controller that leads, base2-8, knows when images is in force: give "
+        "its address with --at, or leave out --wait"
+    )
+    assert told.asked == []
+
+
+def test_who_waits_is_told_at_once_when_another_leads(told: type[_Told]) -> None:
+    mine = [AskedStatus(traffic_class="images", who="me", until_unix_s=None)]
+    before = msgspec.structs.replace(LEADING, settled=False, asked=mine)
+    told.statuses = [before, msgspec.structs.replace(before, leader="base2-8")]
+    with pytest.raises(
+        HowdahError, match=r"^base1-7 does not lead any more, .*base2-8 .*me still asks for it$"
+    ):
+        control.ask("images", who="me", wait=True)
+    assert told.asked == ["me"]
+
+
+def test_a_standby_takes_orders_that_nobody_waits_for(told: type[_Told]) -> None:
+    told.statuses = [msgspec.structs.replace(LEADING, leader="base2-8", settled=False)]
+    assert control.ask("images", who="me") == LEADING.revision
 
 
 @pytest.mark.usefixtures("served")

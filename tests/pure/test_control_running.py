@@ -14,6 +14,7 @@ from howdah.control.allocation import allocate
 from howdah.control.leases.agent import AFTER_NS, LOOK_NS
 from howdah.control.leases.messages import (
     BEATS_PER_LEASE,
+    LEADER,
     REPORTS,
     SCHEMA,
     Report,
@@ -705,3 +706,70 @@ def test_an_agent_that_starts_again_is_not_taken_for_two() -> None:
         assert path.told == []
 
     played(LSST, play, never_too_much)
+
+
+def test_a_controller_of_another_policy_is_refused_while_the_first_leads() -> None:
+    other = loads(POLICY.replace('name = "lsst"', 'name = "other"'), "other.toml")
+
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        path.policy = other
+        path.controller("two")
+        with pytest.raises(HowdahError) as refused:
+            await asyncio.wait_for(path.ended("two"), 2)
+        assert str(refused.value) == (
+            "one leads on this bus by the policy lsst, and this one is other: give each policy a NATS "
+            "server or account of its own, or end all controllers of lsst first"
+        )
+        assert path.told == ["one leads"]
+        # What a leader that has gone has left on the bus refuses nobody.
+        await path.kill("one")
+        later = path.controller("three")
+        await asyncio.sleep(2)
+        assert later.status().leads
+
+    played(LSST, play)
+
+
+def test_another_content_of_the_same_policy_is_told() -> None:
+    changed = loads(POLICY.replace('"1Gbit"', '"900Mbit"'), "lsst.toml")
+    assert changed.digest != LSST.digest
+    assert loads(POLICY + "# The same.\n", "lsst.toml").digest == LSST.digest
+
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        path.policy = changed
+        two = path.controller("two")
+        await asyncio.sleep(3)
+        assert path.told == [
+            "one leads",
+            "one leads by another content of lsst than two has read: give all controllers the same file",
+        ]
+        assert two.status().differs
+        assert not operations.status().differs
+        await path.stop("one")
+        await asyncio.sleep(1)
+        assert two.status().leads
+        assert not two.status().differs
+
+    played(LSST, play)
+
+
+def test_a_leader_that_does_not_name_its_policy_is_followed() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        leading = f'{{"controller": "one", "epoch": {operations.status().epoch}}}'
+        await path.bus.put(LEADER, leading.encode())
+        path.policy = loads(POLICY.replace('name = "lsst"', 'name = "other"'), "other.toml")
+        two = path.controller("two")
+        await asyncio.sleep(3)
+        assert two.status().leader == "one"
+        assert not two.status().differs
+
+    played(LSST, play)

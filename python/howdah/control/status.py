@@ -93,6 +93,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     flows: list[FlowStatus]
     trouble: str | None = None
     """The reason why the bus does not answer this controller; null: it does."""
+    differs: bool = False
+    """Whether the leader's policy, of the same name, says something else than this controller's."""
 
     @property
     def leads(self) -> bool:

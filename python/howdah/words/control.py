@@ -23,6 +23,8 @@ def _lines(status: Status) -> Iterator[str]:
     rates = format_rate(status.guarantee_bps), format_rate(status.trusted_bps)
     yield f"{status.policy}: {rates[0]} guaranteed, {rates[1]} of it shared out{free}"
     yield _leader(status)
+    if status.differs:
+        yield f"{status.leader} has another content of {status.policy}: give all controllers the same file"
     if status.asked:
         yield "asked for: " + ", ".join(_asked(each, status.unix_s) for each in status.asked)
     for name, terms in sorted(status.changed.items()):

@@ -108,10 +108,14 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leading(msgspec.Struct, frozen=True):
-    """The leader's name, for people; it decides nothing."""
+    """The leader, for people and for other controllers; it decides nothing about shares."""
 
     controller: str
     epoch: int
+    policy: str | None = None
+    """The name of its policy; null: an earlier howdah does not say."""
+    digest: str | None = None
+    """The digest of what that policy says."""
 
 
 Message = Report | Grant | Call | Places

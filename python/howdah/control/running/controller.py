@@ -55,6 +55,8 @@ class RunningController:
         self.leading: Leading | None = None
         self.trouble: str | None = None
         """The reason why the bus does not answer it; null: it does."""
+        self.differs = False
+        """Whether the leader's policy, of the same name, says something else."""
         self.orders = Orders()
         """All orders that have reached it."""
         self.revision = 0
@@ -129,13 +131,15 @@ class RunningController:
     async def _introduce(self, epoch: int) -> None:
         """Tells people that it leads, and the agents which traffic is meant."""
         self._tell(f"{self.name} leads")
+        self.differs = False
         self._introduced = {
             name: seen.report.incarnation for name, seen in self.sightings.items() if seen.report
         }
         for name in self.core.peers:
             self._outbox.put(self._places(name))
         with suppress(HowdahError):
-            await self.bus.put(messages.LEADER, msgspec.json.encode(Leading(self.name, epoch)))
+            leading = Leading(self.name, epoch, self.policy.name, self.policy.digest)
+            await self.bus.put(messages.LEADER, msgspec.json.encode(leading))
 
     def _places(self, name: str) -> Places:
         members = {flow.id: flow.member for flow in self.policy.flows if flow.member.agent == name}
@@ -180,11 +184,35 @@ class RunningController:
 
     def _note_look(self, leadership: Leadership) -> None:
         """Takes in what the last look at the election has brought, such as a longer term."""
+        if leadership.epoch is None:
+            self._check_policy(leadership.rival)
         if leadership.trouble != self.trouble:
             self.trouble = leadership.trouble
             self._news()
         if leadership.epoch == self.core.epoch:
             self.core.lead(self.core.epoch, leadership.until_ns, self.clock_ns())
+
+    def _check_policy(self, rival: int | None) -> None:
+        """Raises HowdahError where another leads by another policy; tells where that has changed its content.
+
+        What lies on the bus may be of a leader that has gone, so ``rival`` is the term that another was seen
+        to renew.
+        """
+        leading, policy = self.leading, self.policy
+        if leading is None or leading.epoch != rival or leading.policy is None:
+            return
+        if leading.policy != policy.name:
+            raise HowdahError(
+                f"{leading.controller} leads on this bus by the policy {leading.policy}, and this one is "
+                f"{policy.name}: give each policy a NATS server or account of its own, or end all "
+                f"controllers of {leading.policy} first"
+            )
+        self.differs = leading.digest != policy.digest
+        if self.differs:
+            why = f"{leading.controller} leads by another content of {policy.name} than {self.name} has read"
+            self._complaints.wrong("content", HowdahError(f"{why}: give all controllers the same file"))
+        else:
+            self._complaints.right("content")
 
     def _order(self, changes: Iterable[KeyChange]) -> None:
         for change in changes:

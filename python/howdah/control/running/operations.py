@@ -168,6 +168,7 @@ def _status(controller: RunningController) -> Status:
             for flow in each.flows
         ],
         trouble=controller.trouble,
+        differs=controller.differs,
     )
 
 
