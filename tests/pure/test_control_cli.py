@@ -198,7 +198,10 @@ def test_a_watch_tells_line_by_line_until_it_is_stopped(served: Controlled) -> N
         (["urgent", "start", "videos"], "lsst has no class videos; it has background, images, replication"),
         (["urgent", "start", "images", "--who", "a b"], "who asks for images, 'a b'"),
         (["set", "background"], "say what to set for background, as --maximum 50%, or --restore"),
-        (["set", "background", "--weight", "2", "--restore"], "say what to set for background"),
+        (
+            ["set", "background", "--weight", "2", "--restore"],
+            "--restore gives background the terms of the file, so it goes without --weight",
+        ),
         (["set", "background", "--minimum", "99%"], "are together"),
         (["drain", "base9"], "lsst has no host base9; it has base20, base21, base22, base23"),
         (["status", "--at", "127.0.0.1:1"], "check that `howdah control serve` runs there"),
@@ -221,6 +224,14 @@ def test_what_cannot_be_ordered_is_refused_in_one_line(words: list[str], says: s
             "--host base9: lsst has no such host; it has base20, base21",
         ),
         (["serve", "POLICY", "--host", "base20", "--host", "base20"], "--host base20 is given twice"),
+        (
+            ["serve", "POLICY", "--host", "base20=lsst.toml", "--host", "base21=lsst.toml"],
+            "--host base20 and base21 are both the network namespace lsst.toml; give each a network",
+        ),
+        (
+            ["serve", "POLICY", "--host", "base20", "--host", "base21"],
+            "base20 and base21 are both this machine",
+        ),
         (["serve", "POLICY", "--host", "base20=none"], "--host base20=none: No such file or directory; give"),
         (["serve", "POLICY", "--host", "a.b"], "--host 'a.b': give a name without dots"),
         (["serve", "POLICY", "--nkey", "none"], "NATS: cannot read none: No such file or directory"),
@@ -258,7 +269,7 @@ class Told(Table):
         print("left", self.name, flush=True)
 
 control.controlling = partial(control.controlling, make_kernel=Told)
-hosts = ["--host", "base20", "--host", "base23"]
+hosts = ["--host", "base20", "--host", f"base23={sys.argv[1]}"]
 app.main(["control", "serve", sys.argv[1], "--listen", "127.0.0.1:0", *hosts, "--json"])
 """
 

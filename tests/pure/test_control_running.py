@@ -773,3 +773,24 @@ def test_a_leader_that_does_not_name_its_policy_is_followed() -> None:
         assert not two.status().differs
 
     played(LSST, play)
+
+
+def test_an_agent_tells_when_the_bus_goes_and_when_it_is_back() -> None:
+    async def play(path: Path) -> None:
+        operations = path.controller("one")
+        path.agents()
+        await path.settle(operations)
+        path.told.clear()
+        line = path._lines["base20"]
+        for cut_s in (0.3, 5.0):
+            line.is_cut = True
+            await asyncio.sleep(cut_s)
+            line.is_cut = False
+            await asyncio.sleep(3)
+        assert path.told == [
+            "agent of base20: the bus does not answer: the line is cut; "
+            "shares stay until their leases run out",
+            "agent of base20: the bus answers again",
+        ]
+
+    played(LSST, play, never_too_much)

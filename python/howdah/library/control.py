@@ -275,7 +275,13 @@ def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
             raise BadArgument(str(error)) from None
         if name in found:
             raise BadArgument(f"{{hosts}} {name} is given twice; each host has one agent")
-        found[name] = _inode(name, file) if equals else None
+        namespace = _inode(name, file) if equals else None
+        if other := next((each for each, its in found.items() if its == namespace), None):
+            where = "this machine" if namespace is None else f"the network namespace {literal(file)}"
+            raise NotHere(
+                f"{{hosts}} {other} and {name} are both {where}; give each a network namespace of its own"
+            )
+        found[name] = namespace
     return found
 
 

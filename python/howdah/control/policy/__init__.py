@@ -17,7 +17,7 @@ from howdah.control.policy import terms
 from howdah.control.policy.members import Member
 from howdah.control.policy.terms import Change, Terms, TermsText
 
-SEE = "see: howdah control serve --help"
+SEE = "see: docs/control.md"
 
 Alone = Literal["minimum", "ordinary"]
 

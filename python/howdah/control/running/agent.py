@@ -42,7 +42,7 @@ class RunningAgent:
         self._lends = asyncio.Event()
         self._clock_ns = clock_ns
         self._complaints = Complaints(tell)
-        self._outbox = Outbox(bus, _PATIENCE_S)
+        self._outbox = Outbox(bus, _PATIENCE_S, lambda line: tell(f"agent of {name}: {line}"))
 
     async def run(self) -> None:
         """Reports, and obeys the controller. Raises HowdahError when the bus refuses."""
