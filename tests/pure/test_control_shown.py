@@ -121,6 +121,15 @@ def test_an_agent_without_a_lease_is_not_said_to_have_lost_one() -> None:
     assert says(9.0) == "no message from base20 for 9.00 s: it had no lease"
 
 
+def test_a_lease_that_is_not_there_is_called_so() -> None:
+    def last(**changed: object) -> str:
+        host = msgspec.structs.replace(LEADING.hosts[0], lease_left_s=0.0, **changed)
+        return _text(msgspec.structs.replace(LEADING, hosts=[host], flows=LEADING.flows[:1]))[-1]
+
+    assert last().endswith(" run out")
+    assert last(leased=False).endswith(" none yet")
+
+
 def test_flows_without_a_rule_are_named() -> None:
     bare = [msgspec.structs.replace(each, placed=False) for each in LEADING.flows]
     line = "without a rule on their host, which its agent tells the reason of: images/base20"

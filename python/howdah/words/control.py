@@ -106,7 +106,13 @@ def _cells(flow: FlowStatus, host: HostStatus) -> Iterator[str]:
     yield _rate(flow.minimum_bps)
     yield _rate(flow.sent_bps)
     yield "-" if flow.connections is None else f"{flow.connections:,}"
-    yield "-" if host.lease_left_s is None else format_duration(round(host.lease_left_s, 1))
+    yield "-" if host.lease_left_s is None else _lease(host.lease_left_s, leased=host.leased)
+
+
+def _lease(left_s: float, *, leased: bool) -> str:
+    if left_s == 0:
+        return "run out" if leased else "none yet"
+    return format_duration(round(left_s, 1))
 
 
 def _rate(rate_bps: int | None) -> str:

@@ -141,33 +141,42 @@ def _owner(name: str, namespace: int | None) -> str:
     return name if namespace is None else f"{name}@{namespace}"
 
 
-def claim(name: str, namespace: int | None) -> int:
-    """Makes this process the only helper of a host, as long as the descriptor is open.
+def claim(name: str, namespace: int | None) -> Path:
+    """Makes this process the only helper of a host as long as it lives; the file that is locked for that.
 
     Raises HowdahError where another one is.
     """
     path = LOCKS / f"agent-{_owner(name, namespace)}.lock"
     until_s = time.monotonic() + _CLAIM_S
+    while not _locked(path):
+        if time.monotonic() > until_s:
+            with suppress(OSError):
+                agent = path.read_text(encoding="ascii", errors="replace")
+                raise HowdahError(
+                    f"an agent of {name} runs on this machine already, process {agent}; each host has one: "
+                    "end that one first, or give this one the name of another host"
+                )
+        time.sleep(_CLAIM_AGAIN_S)
+    return path
+
+
+def _locked(path: Path) -> bool:
+    """Whether this process has the lock now, until it ends."""
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise HowdahError(f"cannot lock {path}: {error.strerror}") from None
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if time.monotonic() > until_s:
-                agent = os.pread(lock, 20, 0).decode(errors="replace") or "unknown"
-                os.close(lock)
-                raise HowdahError(
-                    f"an agent of {name} runs on this machine already, process {agent}; each host has one: "
-                    "end that one first, or give this one the name of another host"
-                ) from None
-            time.sleep(_CLAIM_AGAIN_S)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever had it may have taken the file away meanwhile.
+        if path.stat().st_ino != os.fstat(lock).st_ino:
+            raise BlockingIOError
+    except (BlockingIOError, FileNotFoundError):
+        os.close(lock)
+        return False
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getppid()).encode(), 0)
-    return lock
+    return True
 
 
 def load() -> None:
@@ -191,23 +200,28 @@ def main() -> int:
         # They go to all processes of a service or a terminal; the other end says when to end.
         signal.signal(number, signal.SIG_IGN)
     wanted = msgspec.json.decode(sys.argv[2], type=dict[str, int | None])
+    locks: list[Path] = []
     with socket.socket(fileno=int(sys.argv[1])) as channel, suppress(EOFError, ConnectionError):
         try:
-            kernels = _kernels(channel, wanted)
+            kernels = _kernels(channel, wanted, locks)
             while kernels is not None:
                 protocol.send(channel, answer(protocol.receive(channel), kernels))
         finally:
             unload()
+            for each in locks:
+                each.unlink(missing_ok=True)
     return 0
 
 
-def _kernels(channel: socket.socket, wanted: Mapping[str, int | None]) -> dict[str, Host] | None:
+def _kernels(
+    channel: socket.socket, wanted: Mapping[str, int | None], locks: list[Path]
+) -> dict[str, Host] | None:
     """The kernels of the hosts, once the other end has been told; null: it was told why there are none."""
     made = {}
     try:
         load()
         for name, namespace in wanted.items():
-            claim(name, namespace)
+            locks.append(claim(name, namespace))
             made[name] = Host(name, namespace)
     except HowdahError as error:
         protocol.send(channel, Answer(wrong=str(error)))

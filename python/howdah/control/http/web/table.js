@@ -36,7 +36,7 @@ function showFlows(body, status) {
       rate(flow.sent_bps),
       payload(flow.acked_bps),
       flow.connections === null ? "–" : String(flow.connections),
-      lease === undefined || lease === null ? "–" : lease > 0 ? `${lease.toFixed(1)} s` : "run out",
+      lease === undefined || lease === null ? "–" : lease > 0 ? `${lease.toFixed(1)} s` : host.leased ? "run out" : "none yet",
     ]);
   });
 }
