@@ -54,8 +54,8 @@ class Table:
     def measured(self) -> dict[str, Measured]:
         return dict.fromkeys(self._held, Measured(10**12, 10**12, 4))
 
-    def place(self, members: Mapping[str, Member]) -> None:
-        pass
+    def place(self, members: Mapping[str, Member]) -> list[str]:
+        return []
 
     def leave(self) -> None:
         self._held.clear()

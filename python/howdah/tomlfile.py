@@ -20,6 +20,7 @@ from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_ra
 T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]")
 _KINDS = {
     "array": "a list",
     "bool": "true or false",
@@ -120,12 +121,27 @@ def loads(text: str, where: str, kind: type[T], see: str) -> T:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise HowdahError(f"{where} is not TOML: {error}; {see}") from None
+        raise HowdahError(f"{where} is not TOML: {_twice(error, text, kind) or error}; {see}") from None
     try:
         return convert(table, kind, where, see)
     except HowdahError:
         _refuse_another_kind(table, kind, where)
         raise
+
+
+def _twice(error: tomllib.TOMLDecodeError, text: str, kind: object) -> str | None:
+    """The error of a table that is there twice, with what to write; None for any other."""
+    at = re.search(r"Cannot (?:declare|overwrite).*\(at (?:line (\d+)|end)", str(error))
+    lines = text.splitlines()
+    number = int(at[1] or len(lines)) if at else 0
+    header = _HEADER.match(lines[number - 1]) if number else None
+    if header is None:
+        return None
+    name = header[1].strip()
+    kinds = _kinds_at(kind, [(key, "") for key in name.split(".")])
+    is_list = any(get_origin(each) is list for each in kinds)
+    mend = f"write [[{name}]] each time" if is_list else "put all its keys into one"
+    return f"line {number}: the table {name} is there twice; {mend}"
 
 
 def _refuse_another_kind(table: dict[str, Any], kind: type[Any], where: str) -> None:
@@ -158,7 +174,7 @@ def convert(table: object, kind: type[T], where: str, see: str) -> T:
     try:
         return msgspec.convert(table, kind, dec_hook=_custom)
     except msgspec.ValidationError as error:
-        raise HowdahError(f"{where}: {in_words(error, kind, see)}") from None
+        raise HowdahError(f"{where}: {in_words(error, kind, see, table)}") from None
 
 
 def value(kind: type[U], text: str, where: str) -> U:
@@ -208,13 +224,16 @@ def _nested(value: object, kind: type[T], place: str = "") -> T:
         raise ValueError(f"{error}{place}") from None
 
 
-def in_words(error: msgspec.ValidationError, kind: object, see: str) -> str:
-    """The error as ``runs 1: streams 2: expected a whole number >= 1; see: …``."""
+def in_words(error: msgspec.ValidationError, kind: object, see: str, given: object) -> str:
+    """The error as ``runs 1: streams 2: expected a whole number >= 1; see: …``, of what was ``given``."""
     problem, *places = str(error).split(" - at `$")
     path = "".join(place.rstrip("`") for place in reversed(places))
     steps = _STEP.findall(path)
     at = re.sub(r"\[(\d+)\]\.?", lambda found: f" {int(found[1]) + 1}: ", path).strip(".: ")
     says = _says(problem, kind, steps)
+    if says is not None and isinstance(number := _at(given, steps), float):
+        # Of a number that is to be whole it would say that it is a number.
+        says = says.replace(", got a number", f", got {number:g}")
     return (f"{at}: " if at else "") + (problem if says is None else f"{says}; {see}")
 
 
@@ -237,7 +256,17 @@ def _says(problem: str, kind: object, steps: Sequence[tuple[str, str]]) -> str |
 
 
 def _kind_in_words(names: str) -> str:
-    return " or ".join(_KINDS.get(each, each) for each in names.split(" | ") if each != "null")
+    return " or ".join(_KINDS.get(each, each) for each in names.split(" | ") if each != "null") or "null"
+
+
+def _at(given: Any, steps: Sequence[tuple[str, str]]) -> object:  # noqa: ANN401, whatever a file holds
+    """What is at the end of ``steps``; None where they lead nowhere."""
+    try:
+        for key, index in steps:
+            given = given[int(index)] if index else given[key]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return given
 
 
 def _kinds_at(kind: object, steps: Sequence[tuple[str, str]]) -> list[Any]:

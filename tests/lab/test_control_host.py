@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 from controls import clean_kernel, in_kernel, take_all_away
-from copying import alive
+from copying import alive, wait_until
 from streams import PORT, Samples, streams, wire_bps
 
 from howdah import lab
@@ -192,6 +192,12 @@ def test_what_a_killed_agent_had_in_force_is_found_as_it_was(wan: Lab) -> None:
     (rule,) = programs.status().rules
     host.place({"images/base20": Member("base20", "10.78.0.0/16", (1, 65535))})
     assert programs.status().rules == [rule]
+    # What somebody else ends is placed again.
+    programs.detach(rule.place)
+    assert programs.status().rules == []
+    members = {"images/base20": Member("base20", "10.78.0.0/16", (1, 65535))}
+    wait_until(lambda: not host.place(members) and bool(programs.rules()), SOON_S)
+    assert [each.place for each in programs.rules()] == [rule.place]
     host.leave()
     assert everyones() == []
 

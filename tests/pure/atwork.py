@@ -55,8 +55,9 @@ class Table:
             for flow, bits in self._sent_bits.items()
         }
 
-    def place(self, members: Mapping[str, Member]) -> None:
+    def place(self, members: Mapping[str, Member]) -> list[str]:
         self.placed = dict(members)
+        return []
 
     def leave(self) -> None:
         self.placed.clear()
@@ -128,6 +129,8 @@ class Path:
         self.bus = shared
         self.told: list[str] = []
         self.tables: dict[str, Table] = {flow.member.agent: Table() for flow in policy.flows}
+        self.running: dict[str, RunningAgent] = {}
+        """The agents, by host; the newest of each."""
         self.delay_s = 0.0
         """Of what a party that comes from now on puts on the bus."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -142,6 +145,7 @@ class Path:
     def agent(self, name: str) -> RunningAgent:
         line = self._line(name)
         agent = RunningAgent(name, line, self.tables[name], tell=self.told.append, clock_ns=now_ns)
+        self.running[name] = agent
         self._tasks[name] = asyncio.create_task(agent.run())
         return agent
 

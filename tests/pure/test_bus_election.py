@@ -200,3 +200,20 @@ def test_a_leader_cut_off_knows_by_its_clock_that_its_term_is_over() -> None:
             assert loop.time() == pytest.approx(leader.until_ns / 1e9)
 
     run(main())
+
+
+def test_a_leader_that_stood_still_says_how_late_its_renewal_was() -> None:
+    async def main() -> str:
+        loop, stood_still_ns = asyncio.get_running_loop(), 0
+
+        def clock_ns() -> int:
+            return stood_still_ns + round(loop.time() * 1e9)
+
+        async with LocalBus() as bus, stand(bus, "x", ttl_s=TTL_S, clock_ns=clock_ns) as leader:
+            epoch = await leader.won()
+            await asyncio.sleep(TTL_S)
+            stood_still_ns = 3_000_000_000
+            await leader.lost(epoch)
+            return leader.why_lost
+
+    assert run(main()) == "its renewal was 3.0 s late, as on a host that is paused or overloaded"

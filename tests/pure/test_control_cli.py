@@ -6,16 +6,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import pytest
 from controlled import Controlled, controlled
 from guaranteed import POLICY
+from test_control_shown import LEADING
 
 from howdah import HowdahError
 from howdah.cli import app
 from howdah.control.http.client import ADDRESS_VARIABLE, Client
-from howdah.control.status import Status
+from howdah.control.status import AskedStatus, Status
 from howdah.library import control
 
 
@@ -81,6 +83,59 @@ def test_who_waits_is_told_when_the_request_was_released() -> None:
         assert len(told) == 1
 
 
+class _Told(Client):
+    """A controller that says what a test wants, and to whom nothing was said yet."""
+
+    statuses: ClassVar[list[Status]] = []
+    asked: ClassVar[list[str]] = []
+
+    def status(self) -> Status:
+        return self.statuses[0]
+
+    def watch(self) -> Iterator[Status]:
+        yield from self.statuses
+
+    def ask(self, name: str, who: str, for_s: int | None = None, host: str | None = None) -> int | None:
+        self.asked.append(who)
+        return LEADING.revision
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> type[_Told]:
+    monkeypatch.setattr(control, "Client", _Told)
+    monkeypatch.setattr(_Told, "asked", [])
+    return _Told
+
+
+def test_who_would_wait_at_a_controller_that_stands_by_is_refused_before_anything_is_asked(
+    told: type[_Told],
+) -> None:
+    told.statuses = [msgspec.structs.replace(LEADING, leader="base2-8", settled=False)]
+    with pytest.raises(HowdahError) as refused:
+        app.main(["control", "urgent", "start", "images", "--wait", "--for", "1h"])
+    assert str(refused.value) == (
+        "base1-7 stands by, and only the controller that leads, base2-8, knows when images is in force: give "
+        "its address with --at, or leave out --wait"
+    )
+    assert told.asked == []
+
+
+def test_who_waits_is_told_at_once_when_another_leads(told: type[_Told]) -> None:
+    mine = [AskedStatus(traffic_class="images", who="me", until_unix_s=None)]
+    before = msgspec.structs.replace(LEADING, settled=False, asked=mine)
+    told.statuses = [before, msgspec.structs.replace(before, leader="base2-8")]
+    with pytest.raises(
+        HowdahError, match=r"^base1-7 does not lead any more, .*base2-8 .*me still asks for it$"
+    ):
+        control.ask("images", who="me", wait=True)
+    assert told.asked == ["me"]
+
+
+def test_a_standby_takes_orders_that_nobody_waits_for(told: type[_Told]) -> None:
+    told.statuses = [msgspec.structs.replace(LEADING, leader="base2-8", settled=False)]
+    assert control.ask("images", who="me") == LEADING.revision
+
+
 @pytest.mark.usefixtures("served")
 def test_each_host_is_asked_for_and_released_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     for host in ("base20", "base21"):
@@ -143,7 +198,10 @@ def test_a_watch_tells_line_by_line_until_it_is_stopped(served: Controlled) -> N
         (["urgent", "start", "videos"], "lsst has no class videos; it has background, images, replication"),
         (["urgent", "start", "images", "--who", "a b"], "who asks for images, 'a b'"),
         (["set", "background"], "say what to set for background, as --maximum 50%, or --restore"),
-        (["set", "background", "--weight", "2", "--restore"], "say what to set for background"),
+        (
+            ["set", "background", "--weight", "2", "--restore"],
+            "--restore gives background the terms of the file, so it goes without --weight",
+        ),
         (["set", "background", "--minimum", "99%"], "are together"),
         (["drain", "base9"], "lsst has no host base9; it has base20, base21, base22, base23"),
         (["status", "--at", "127.0.0.1:1"], "check that `howdah control serve` runs there"),
@@ -166,6 +224,14 @@ def test_what_cannot_be_ordered_is_refused_in_one_line(words: list[str], says: s
             "--host base9: lsst has no such host; it has base20, base21",
         ),
         (["serve", "POLICY", "--host", "base20", "--host", "base20"], "--host base20 is given twice"),
+        (
+            ["serve", "POLICY", "--host", "base20=lsst.toml", "--host", "base21=lsst.toml"],
+            "--host base20 and base21 are both the network namespace lsst.toml; give each a network",
+        ),
+        (
+            ["serve", "POLICY", "--host", "base20", "--host", "base21"],
+            "base20 and base21 are both this machine",
+        ),
         (["serve", "POLICY", "--host", "base20=none"], "--host base20=none: No such file or directory; give"),
         (["serve", "POLICY", "--host", "a.b"], "--host 'a.b': give a name without dots"),
         (["serve", "POLICY", "--nkey", "none"], "NATS: cannot read none: No such file or directory"),
@@ -203,7 +269,7 @@ class Told(Table):
         print("left", self.name, flush=True)
 
 control.controlling = partial(control.controlling, make_kernel=Told)
-hosts = ["--host", "base20", "--host", "base23"]
+hosts = ["--host", "base20", "--host", f"base23={sys.argv[1]}"]
 app.main(["control", "serve", sys.argv[1], "--listen", "127.0.0.1:0", *hosts, "--json"])
 """
 

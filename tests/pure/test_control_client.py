@@ -110,3 +110,14 @@ def test_a_name_stays_in_its_place() -> None:
 def test_no_address(address: str) -> None:
     with pytest.raises(HowdahError, match=r"is not (the|an) address"):
         Client(address)
+
+
+def test_a_token_that_cannot_be_is_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(client_module.TOKEN_VARIABLE, "howdah_secret\n")
+    with pytest.raises(
+        HowdahError, match=r"^the token in HOWDAH_CONTROL_TOKEN has a space, a line"
+    ) as refused:
+        Client("127.0.0.1:1")
+    assert "secret" not in str(refused.value)
+    with pytest.raises(HowdahError, match=r"^the token given has a space, a line break"):
+        Client("127.0.0.1:1", "a b")

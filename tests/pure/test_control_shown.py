@@ -94,9 +94,47 @@ def test_who_leads_in_words() -> None:
     def says(**changed: object) -> str:
         return _text(msgspec.structs.replace(LEADING, **changed))[1]
 
-    assert says(settled=False) == "base1-7 leads; everything is in force except a change under way"
+    (_, two, three) = LEADING.hosts
+    leased = [msgspec.structs.replace(each, heard_s=0.2, lease_left_s=1.0) for each in LEADING.hosts]
+    changing = says(settled=False, hosts=leased)
+    assert changing == "base1-7 leads; everything is in force except a change under way"
+    assert says(settled=False) == "base1-7 leads; everything is in force except on base22"
+    unplaced = [msgspec.structs.replace(each, placed=False) for each in LEADING.flows]
+    lacking = says(settled=False, hosts=leased, flows=unplaced)
+    assert lacking == "base1-7 leads; everything is in force except on base20 and base22"
+    silent = says(settled=False, hosts=[two, three], flows=[])
+    assert silent == "base1-7 leads; no agent has reported for 7.00 s"
+    assert says(settled=False, hosts=[three], flows=[]) == "base1-7 leads; no agent has reported yet"
     assert says(leader="base2-8") == "base2-8 leads; base1-7 stands by"
     assert says(leader=None) == "no controller leads; base1-7 stands by"
+    away = says(leader=None, trouble="no answer from the bus")
+    assert away == "no controller leads: no answer from the bus; base1-7 stands by"
+
+
+def test_an_agent_without_a_lease_is_not_said_to_have_lost_one() -> None:
+    def says(heard_s: float) -> str:
+        host = HostStatus(name="base20", heard_s=heard_s, lease_left_s=0.0, drained=False, leased=False)
+        text = _text(msgspec.structs.replace(LEADING, hosts=[host], flows=[]))
+        return next(line for line in text if "lease" in line)
+
+    assert says(0.0) == "base20 reports, and has no lease yet"
+    assert says(9.0) == "no message from base20 for 9.00 s: it had no lease"
+
+
+def test_a_lease_that_is_not_there_is_called_so() -> None:
+    def last(**changed: object) -> str:
+        host = msgspec.structs.replace(LEADING.hosts[0], lease_left_s=0.0, **changed)
+        return _text(msgspec.structs.replace(LEADING, hosts=[host], flows=LEADING.flows[:1]))[-1]
+
+    assert last().endswith(" run out")
+    assert last(leased=False).endswith(" none yet")
+
+
+def test_flows_without_a_rule_are_named() -> None:
+    bare = [msgspec.structs.replace(each, placed=False) for each in LEADING.flows]
+    line = "without a rule on their host, which its agent tells the reason of: images/base20"
+    assert line in _text(msgspec.structs.replace(LEADING, flows=bare))
+    assert line not in _text(LEADING)
 
 
 def test_ordinary_control_is_called_so() -> None:

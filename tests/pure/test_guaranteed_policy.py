@@ -85,7 +85,7 @@ def test_flows_are_named_after_class_and_host_and_counted_where_a_host_has_sever
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
-        ([('name = "lsst"', "")], "p.toml: the key name is missing; see: howdah control serve"),
+        ([('name = "lsst"', "")], "p.toml: the key name is missing; see: docs/control.md"),
         ([('"lsst"', '"l s"')], "p.toml: name 'l s': give 1 to 64 letters"),
         ([("trust =", "thrust =")], "p.toml: unknown key thrust; known are name, guarantee"),
         ([('"1Gbit"', '"1G"')], "p.toml: guarantee: "),

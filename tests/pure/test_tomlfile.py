@@ -97,6 +97,23 @@ def test_a_duration_is_nanoseconds_and_has_seconds(duration_ns: int) -> None:
         ("[entry.a]\nweight = 13", "f.toml: entry.a: 13 brings bad luck"),
         ('[entry.a]\nmode = "x"', f"f.toml: entry.a.mode: 'x' is unknown; give kept or lent; {SEE}"),
         ("[entry.a]\nwait = 3", f"f.toml: entry.a: unknown key wait; known are weight, mode; {SEE}"),
+        ("[entry.a]\nweight = 2.5", f"f.toml: entry.a.weight: expected a whole number, got 2.5; {SEE}"),
+        (
+            '[load]\nkind = "wave"\n[[load]]\n',
+            f"f.toml is not TOML: line 3: the table load is there twice; write [[load]] each time; {SEE}",
+        ),
+        (
+            '[[load]]\nkind = "wave"\n[load]',
+            f"f.toml is not TOML: line 3: the table load is there twice; write [[load]] each time; {SEE}",
+        ),
+        (
+            "[entry.a]\n[entry.a]\n",
+            f"f.toml is not TOML: line 2: the table entry.a is there twice; put all its keys into one; {SEE}",
+        ),
+        (
+            "on = true\non = true\n",
+            f"f.toml is not TOML: Cannot overwrite a value (at line 2, column 10); {SEE}",
+        ),
         ("load = {}", f"f.toml: load: expected a list, got a table; {SEE}"),
         ('[[load]]\nkind = "x"', f"f.toml: load 1: kind: 'x' is unknown; give wave or constant; {SEE}"),
         (

@@ -160,7 +160,10 @@ _START = Command(
                 within=ASKED_S,
             ),
             *_WHOSE,
-            Option("--wait", "Wait until it is in force, at most until the request ends."),
+            Option(
+                "--wait",
+                "Wait until it is in force, at most until the request ends. Only at the leader.",
+            ),
         ],
         "The controller": [_AT],
         "Output": [_JSON],

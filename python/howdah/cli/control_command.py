@@ -172,7 +172,11 @@ def stop(*, name: str, host: str | None, who: str | None, at: str | None, json: 
 def set_terms(*, name: str, restore: bool, at: str | None, json: bool, **given: str | int | None) -> None:
     """Gives a class other terms than the policy file and says which. Raises HowdahError."""
     terms = {key: value for key, value in given.items() if value is not None}
-    if bool(terms) == restore:
+    if terms and restore:
+        raise WrongLine(
+            f"--restore gives {name} the terms of the file, so it goes without --{next(iter(terms))}"
+        )
+    if not terms and not restore:
         raise WrongLine(f"say what to set for {name}, as --maximum 50%, or --restore")
     if restore:
         _done(json, Client(at).restore(name), f"{name} has the terms of the policy file again")

@@ -30,6 +30,8 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     lease_left_s: float | None
     """The time until the last of its leases runs out, unless it was renewed since that report."""
     drained: bool
+    leased: bool = True
+    """Whether it had any lease when it reported last."""
 
 
 class FlowStatus(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_class": "class"}):
@@ -57,6 +59,8 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True, rename={"traffic_cla
     connections: int | None
     idle: bool = False
     """Whether it has nothing to send, so that others have its share; only of a class that lends it."""
+    placed: bool | None = None
+    """Whether a rule gives it the share, or waits only for its cgroup; null: its agent says nothing."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +91,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The terms ordered in place of the policy's, by class."""
     hosts: list[HostStatus]
     flows: list[FlowStatus]
+    trouble: str | None = None
+    """The reason why the bus does not answer this controller; null: it does."""
+    differs: bool = False
+    """Whether the leader's policy, of the same name, says something else than this controller's."""
 
     @property
     def leads(self) -> bool:

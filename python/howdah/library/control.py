@@ -45,6 +45,9 @@ __all__ += ["myself", "new_token", "release"]
 
 _TOLD_AFTER_S = 1.0
 """An order is mostly in force before that, and nothing is told of why it is not."""
+_LEADS_AFTER_S = 1.5
+"""A controller leads by then where the one that it knows as the leader has gone."""
+_LOOK_S = 0.1
 _ENDED_AFTER_S = 2.0
 """A controller has told by then that the time of a request is over."""
 MakeKernel = Callable[[str, int | None], Kernel]
@@ -171,11 +174,30 @@ def ask(
             before the order is in force.
     """
     client, asking = Client(at), who or myself(host)
+    if wait:
+        _check_leads(client, name)
     until_s = math.inf if for_s is None else time.monotonic() + for_s
     revision = client.ask(name, asking, for_s, host)
     if wait and revision is not None:
         _until_in_force(client.watch(), name=name, who=asking, revision=revision, until_s=until_s, tell=tell)
     return revision
+
+
+def _check_leads(client: Client, name: str) -> None:
+    """Raises HowdahError at a controller that stands by: it never learns that an order is in force."""
+    until_s = time.monotonic() + _LEADS_AFTER_S
+    while _leads_elsewhere(status := client.status()):
+        if time.monotonic() > until_s:
+            controller, leader = literal(status.controller), literal(str(status.leader))
+            raise NotHere(
+                f"{controller} stands by, and only the controller that leads, {leader}, knows when "
+                f"{literal(name)} is in force: give its address with {{at}}, or leave out {{wait}}"
+            )
+        time.sleep(_LOOK_S)
+
+
+def _leads_elsewhere(status: Status) -> bool:
+    return status.leader is not None and not status.leads
 
 
 def _until_in_force(
@@ -200,6 +222,11 @@ def _until_in_force(
             )
         if known and each.settled:
             return
+        if asked and _leads_elsewhere(each):
+            raise HowdahError(
+                f"{each.controller} does not lead any more, and only {each.leader} knows when {name} is in "
+                f"force; {who} still asks for it"
+            )
         if why != told and now_s >= tell_from_s:
             told = why
             tell(f"{name} is not in force yet: {why}")
@@ -214,6 +241,8 @@ def _not_in_force(status: Status) -> str:
         return f"no message yet from {some(silent)}; check that `howdah control agent` runs there"
     if silent := [host.name for host in status.hosts if not host.lease_left_s]:
         return f"no more messages from {some(silent)}; check that `howdah control agent` runs there"
+    if bare := [flow.flow for flow in status.flows if flow.placed is False]:
+        return f"no rule for {some(bare)}; the agents there tell why"
     return "a change is under way"
 
 
@@ -246,7 +275,13 @@ def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
             raise BadArgument(str(error)) from None
         if name in found:
             raise BadArgument(f"{{hosts}} {name} is given twice; each host has one agent")
-        found[name] = _inode(name, file) if equals else None
+        namespace = _inode(name, file) if equals else None
+        if other := next((each for each, its in found.items() if its == namespace), None):
+            where = "this machine" if namespace is None else f"the network namespace {literal(file)}"
+            raise NotHere(
+                f"{{hosts}} {other} and {name} are both {where}; give each a network namespace of its own"
+            )
+        found[name] = namespace
     return found
 
 

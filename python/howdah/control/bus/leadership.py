@@ -74,6 +74,8 @@ class Election:
         self._sight: _Sight | None = None
         self._since_ns = 0
         self._attempt: _Attempt | None = None
+        self.rival: int | None = None
+        """The epoch of the last term that another was seen to renew."""
 
     def epoch(self, now_ns: int) -> int | None:
         """The term that this candidate holds now; null: it does not lead."""
@@ -106,6 +108,7 @@ class Election:
         self._epoch = None
         sight = _Sight(record, revision, connection)
         if sight != self._sight:
+            self._note_renewal(record)
             self._sight, self._since_ns = sight, now_ns
         if now_ns < self._since_ns + self._wait_ns(record):
             return None
@@ -134,6 +137,11 @@ class Election:
             due_ns = self._since_ns + self._wait_ns(self._sight.record) - now_ns
             return min(pause_ns, due_ns) if due_ns > 0 else pause_ns
         return pause_ns
+
+    def _note_renewal(self, record: LeaderRecord | None) -> None:
+        before = self._sight.record if self._sight else None
+        if record and before and record.holder and record.beat > before.beat and record.epoch == before.epoch:
+            self.rival = record.epoch
 
     def _is_mine(self, record: LeaderRecord) -> bool:
         return (record.holder, record.epoch) == (self._me, self._epoch)
@@ -172,6 +180,26 @@ class Leadership:
         self._election = Election(uuid.uuid4().hex, round(ttl_s * _S), forgets=bus.forgets)
         self._changed = asyncio.Event()
         self._failure: HowdahError | None = None
+        self._due_ns = clock_ns()
+        self._late_ns = 0
+        """How late the last look was."""
+        self.trouble: str | None = None
+        """The reason why the last look had no answer; null: it had one."""
+
+    @property
+    def rival(self) -> int | None:
+        """The epoch of the last term that another was seen to renew."""
+        return self._election.rival
+
+    @property
+    def why_lost(self) -> str:
+        """The reason why a term was not prolonged, for people."""
+        if self.trouble is not None:
+            return self.trouble
+        late_ns = max(self._late_ns, self._clock_ns() - self._due_ns)
+        if late_ns > self._reply_s * _S:
+            return f"its renewal was {late_ns / _S:.1f} s late, as on a host that is paused or overloaded"
+        return "its record on the bus is gone, or another's"
 
     @property
     def epoch(self) -> int | None:
@@ -187,18 +215,23 @@ class Leadership:
         """Makes later terms get a larger epoch than this one, which was seen somewhere."""
         self._election.above(epoch)
 
-    async def won(self) -> int:
-        """Waits until this process leads, and returns the epoch.
+    async def won(self, each: Callable[[], None] = lambda: None) -> int:
+        """Waits until this process leads, and returns the epoch. Calls ``each`` after every look before that.
 
         Raises HowdahError when the bus does not let it stand.
         """
         while (epoch := self.epoch) is None:
+            each()
             await self._change()
         return epoch
 
-    async def lost(self, epoch: int) -> None:
-        """Waits until the term of this epoch is over. Raises HowdahError as ``won`` does."""
+    async def lost(self, epoch: int, each: Callable[[], None] = lambda: None) -> None:
+        """Waits until the term of this epoch is over. Calls ``each`` after every look before that.
+
+        Raises HowdahError as ``won`` does.
+        """
         while self.epoch == epoch:
+            each()
             with suppress(TimeoutError):
                 async with asyncio.timeout((self.until_ns - self._clock_ns()) / _S):
                     await self._change()
@@ -207,10 +240,18 @@ class Leadership:
         """Stands until cancelled."""
         try:
             while True:
-                with suppress(Unreachable, TimeoutError):
+                self._late_ns = self._clock_ns() - self._due_ns
+                try:
                     await self._look()
+                    self.trouble = None
+                except Unreachable as error:
+                    self.trouble = str(error)
+                except TimeoutError:
+                    self.trouble = f"the bus did not answer within {self._reply_s:g} s"
                 self._changed.set()
-                await asyncio.sleep(self._pause_s())
+                pause_s = self._pause_s()
+                self._due_ns = self._clock_ns() + round(pause_s * _S)
+                await asyncio.sleep(pause_s)
         except HowdahError as error:
             self._failure = error
             self._changed.set()

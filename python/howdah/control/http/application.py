@@ -216,7 +216,12 @@ async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise Refused(400, f"the body: {tomlfile.in_words(error, kind, 'see /openapi.json')}") from None
+        given = None
+        # What follows the error may be no JSON.
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            given = msgspec.json.decode(body)
+        words = tomlfile.in_words(error, kind, "see /openapi.json", given)
+        raise Refused(400, f"the body: {words}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(400, f"the body is not JSON: {error}") from None
 

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import re
 import ssl
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -23,6 +24,7 @@ SILENCE_S = 5.0
 """A controller silent for so long counts as not reached; while watched it sends something every second."""
 
 _EVENT = b"data: "
+_TOKEN = re.compile(r"[!-~]+")
 
 
 class Client:
@@ -35,6 +37,9 @@ class Client:
         """
         self.address = address or os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
         self._token = token or os.environ.get(TOKEN_VARIABLE)
+        if self._token and not _TOKEN.fullmatch(self._token):
+            whose = "the token given" if token else f"the token in {TOKEN_VARIABLE}"
+            raise HowdahError(f"{whose} has a space, a line break or another character that no token has")
         self._tls, self._host, self._port = _place(self.address)
 
     def status(self) -> Status:

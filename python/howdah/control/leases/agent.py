@@ -94,10 +94,11 @@ class ShareTable(Protocol):
 class Kernel(ShareTable, Protocol):
     """A table of shares, and the rules by which connections have them."""
 
-    def place(self, members: Mapping[str, Member]) -> None:
+    def place(self, members: Mapping[str, Member]) -> Collection[str]:
         """Has the connections of these members, by flow, under the shares that there are.
 
-        Raises HowdahError for those that cannot be; all others are.
+        Returns the cgroups that are not there: called again, it places their members when they are. Raises
+        HowdahError where the kernel does not take a rule.
         """
 
     def leave(self) -> None:
@@ -128,6 +129,7 @@ class Agent:
         """The minimums; known before any Grant where a lease's end leaves them in force in the kernel."""
         self._looks = Idle()
         self._idle: frozenset[str] = frozenset()
+        self._placed: frozenset[str] | None = None
 
     def tick(self, now_ns: int) -> Report | None:
         """A Report at every beat."""
@@ -138,6 +140,11 @@ class Agent:
         before = self._idle
         self._idle = self._looks.look(lent, self._kernel.measured(), self._minimums_bps, now_ns)
         return self._report(now_ns) if self._idle != before else None
+
+    def place(self, flows: Collection[str], now_ns: int) -> Report | None:
+        """Notes for which flows there are rules; a Report when that has changed."""
+        before, self._placed = self._placed, frozenset(self._held.keys() & set(flows))
+        return self._report(now_ns) if self._placed != before else None
 
     def receive(self, message: Grant | Call, now_ns: int) -> Report | None:
         """Obeys a message unless it is out of date; returns a Report if anything is different now.
@@ -203,6 +210,7 @@ class Agent:
             shares=_in_force(self._held, now_ns),
             measured=self._kernel.measured(),
             idle=self._idle,
+            placed=self._placed,
         )
 
 

@@ -86,9 +86,17 @@ class Peer:
         return self.report.idle if self.report else frozenset()
 
     @property
-    def settled(self) -> bool:
-        """Whether it has its target by what it has confirmed."""
-        return self.sent == self.target and self._confirmed >= self._change
+    def unplaced(self) -> frozenset[str]:
+        """The flows of the target that have no rule, by its last Report."""
+        placed = self.report.placed if self.report else None
+        return frozenset() if placed is None else frozenset(self.target.keys() - placed)
+
+    def settled(self, now_ns: int) -> bool:
+        """Whether it has its target: confirmed, by rules, and under a lease where it is above minimums."""
+        if self.sent != self.target or self._confirmed < self._change or self.unplaced:
+            return False
+        leased = self.report is not None and now_ns < self.reported_ns + self.report.left_ns
+        return leased or all(share.rate_bps <= share.minimum_bps for share in self.target.values())
 
     def part_of_target(self, room_bps: int, least_bps: Mapping[str, int]) -> Shares:
         """The part of the target that fits: at least these rates by flow, then what it has of it, then more.
@@ -219,7 +227,7 @@ class Controller:
     def settled(self, now_ns: int) -> int | None:
         """The revision of the orders, once all of them are in force; null: they are not yet."""
         done = self.leads(now_ns) and self._ledger.is_open(now_ns)
-        done = done and not self._behind and all(peer.settled for peer in self._peers.values())
+        done = done and not self._behind and all(peer.settled(now_ns) for peer in self._peers.values())
         return self._orders.revision if done else None
 
     def bounds_bps(self, now_ns: int) -> dict[str, int]:

@@ -68,6 +68,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     measured: dict[str, Measured] = {}
     idle: frozenset[str] = frozenset()
     """Flows with nothing to send, of those that it was told to watch for that."""
+    placed: frozenset[str] | None = None
+    """Flows whose rule is in force, or waits for nothing but its cgroup; null: an agent that does not say."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,10 +108,14 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leading(msgspec.Struct, frozen=True):
-    """The leader's name, for people; it decides nothing."""
+    """The leader, for people and for other controllers; it decides nothing about shares."""
 
     controller: str
     epoch: int
+    policy: str | None = None
+    """The name of its policy; null: an earlier howdah does not say."""
+    digest: str | None = None
+    """The digest of what that policy says."""
 
 
 Message = Report | Grant | Call | Places

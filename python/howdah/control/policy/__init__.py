@@ -6,6 +6,7 @@ every mode is checked before a policy is used.
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -16,7 +17,7 @@ from howdah.control.policy import terms
 from howdah.control.policy.members import Member
 from howdah.control.policy.terms import Change, Terms, TermsText
 
-SEE = "see: howdah control serve --help"
+SEE = "see: docs/control.md"
 
 Alone = Literal["minimum", "ordinary"]
 
@@ -65,6 +66,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def lent(self) -> frozenset[str]:
         """The flows whose shares others have while they have nothing to send."""
         return frozenset(flow.id for each in self.classes if each.lent for flow in each.flows)
+
+    @property
+    def digest(self) -> str:
+        """Differs where the policy says something else; however its file is written."""
+        return sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
 
     def terms(self, asked: Collection[str]) -> list[Terms]:
         """The terms of each class while the classes ``asked`` are asked for."""

@@ -45,7 +45,7 @@ class Measure(_Request, frozen=True, tag="measured"):
 
 
 class Place(_Request, frozen=True, tag="place"):
-    """Says which connections each flow is."""
+    """Says which connections each flow is; answered by the cgroups that are not there."""
 
     members: dict[str, Member]
 

@@ -112,8 +112,8 @@ class _RemoteKernel:
     def measured(self) -> dict[str, Measured]:
         return self._helper.ask(Measure(self._name), dict[str, Measured])
 
-    def place(self, members: Mapping[str, Member]) -> None:
-        self._helper.ask(Place(self._name, dict(members)), type(None))
+    def place(self, members: Mapping[str, Member]) -> list[str]:
+        return self._helper.ask(Place(self._name, dict(members)), list[str])
 
     def leave(self) -> None:
         self._helper.ask(Leave(self._name), type(None))

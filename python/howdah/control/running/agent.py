@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from howdah import HowdahError
@@ -42,7 +42,7 @@ class RunningAgent:
         self._lends = asyncio.Event()
         self._clock_ns = clock_ns
         self._complaints = Complaints(tell)
-        self._outbox = Outbox(bus, _PATIENCE_S)
+        self._outbox = Outbox(bus, _PATIENCE_S, lambda line: tell(f"agent of {name}: {line}"))
 
     async def run(self) -> None:
         """Reports, and obeys the controller. Raises HowdahError when the bus refuses."""
@@ -94,13 +94,23 @@ class RunningAgent:
 
     def _place(self) -> None:
         """Places members also without a message: a cgroup comes and goes with its service."""
-        if self._members is None:
-            return
-        try:
-            self._kernel.place(self._members)
+        placed: Collection[str] = ()
+        if self._members is not None:
+            try:
+                missing = self._kernel.place(self._members)
+            except HowdahError as error:
+                self._complaints.wrong("members", error)
+            else:
+                placed = self._members
+                self._tell_missing(missing)
+        self._say(self._core.place(placed, self._clock_ns()))
+
+    def _tell_missing(self, cgroups: Collection[str]) -> None:
+        if cgroups:
+            why = f"waiting for {', '.join(cgroups)}: no such cgroup on this host"
+            self._complaints.wrong("members", HowdahError(why))
+        else:
             self._complaints.right("members")
-        except HowdahError as error:
-            self._complaints.wrong("members", error)
 
     def _say(self, report: Report | None) -> None:
         if report is not None:

@@ -14,7 +14,6 @@ from howdah.control.leases import messages
 from howdah.control.leases.controller import Controller
 from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Leading, Places, Report
 from howdah.control.policy import Policy
-from howdah.control.policy.members import Member
 from howdah.control.policy.orders import PREFIX as ORDERS
 from howdah.control.policy.orders import OrderBook, Orders
 from howdah.control.running.outbox import PACE_S, Complaints, Outbox, Tell
@@ -54,6 +53,10 @@ class RunningController:
         self.clock_ns = clock_ns
         self.sightings: dict[str, Sighting] = {}
         self.leading: Leading | None = None
+        self.trouble: str | None = None
+        """The reason why the bus does not answer it; null: it does."""
+        self.differs = False
+        """Whether the leader's policy, of the same name, says something else."""
         self.orders = Orders()
         """All orders that have reached it."""
         self.revision = 0
@@ -65,6 +68,8 @@ class RunningController:
         self.book = OrderBook()
         """The orders one by one."""
         self._count = 0
+        self._introduced: dict[str, int] = {}
+        """By agent, the incarnation that was told in this term which traffic is meant."""
         self._outbox = Outbox(bus, policy.lease_s / BEATS_PER_LEASE)
         self._stirred = asyncio.Event()
         self._changed = asyncio.Event()
@@ -92,14 +97,14 @@ class RunningController:
                     self._outbox.run(),
                     self._lead(leadership),
                     self._follow(leaders),
-                    self._take_orders(orders, leadership),
+                    self._take_orders(orders),
                     self._take_reports(reports, leadership),
-                    self._wake(leadership),
+                    self._wake(),
                 )
 
     async def _lead(self, leadership: Leadership) -> None:
         while True:
-            epoch = await leadership.won()
+            epoch = await leadership.won(lambda: self._note_look(leadership))
             try:
                 former = await self._former()
             except Unreachable:
@@ -108,9 +113,10 @@ class RunningController:
             self._send(self.core.lead(epoch, leadership.until_ns, self.clock_ns(), former))
             if self.core.leads(self.clock_ns()):
                 await self._introduce(epoch)
-            await leadership.lost(epoch)
+            await leadership.lost(epoch, lambda: self._note_look(leadership))
             self._outbox.clear()
-            self._tell(f"{self.name} does not lead any more")
+            overtaken = "an agent follows a later term" if self.core.overtaken is not None else None
+            self._tell(f"{self.name} does not lead any more: {overtaken or leadership.why_lost}")
 
     async def _former(self) -> list[Grant | Report]:
         """The messages of earlier terms that lie on the bus."""
@@ -125,14 +131,19 @@ class RunningController:
     async def _introduce(self, epoch: int) -> None:
         """Tells people that it leads, and the agents which traffic is meant."""
         self._tell(f"{self.name} leads")
-        members: dict[str, dict[str, Member]] = {}
-        for flow in self.policy.flows:
-            members.setdefault(flow.member.agent, {})[flow.id] = flow.member
+        self.differs = False
+        self._introduced = {
+            name: seen.report.incarnation for name, seen in self.sightings.items() if seen.report
+        }
         for name in self.core.peers:
-            own = members.get(name, {})
-            self._outbox.put(Places(agent=name, members=own, lent=self.policy.lent & own.keys()))
+            self._outbox.put(self._places(name))
         with suppress(HowdahError):
-            await self.bus.put(messages.LEADER, msgspec.json.encode(Leading(self.name, epoch)))
+            leading = Leading(self.name, epoch, self.policy.name, self.policy.digest)
+            await self.bus.put(messages.LEADER, msgspec.json.encode(leading))
+
+    def _places(self, name: str) -> Places:
+        members = {flow.id: flow.member for flow in self.policy.flows if flow.member.agent == name}
+        return Places(agent=name, members=members, lent=self.policy.lent & members.keys())
 
     async def _follow(self, leaders: Watch) -> None:
         async for change in leaders:
@@ -140,9 +151,8 @@ class RunningController:
                 self.leading = msgspec.json.decode(change.value, type=Leading) if change.value else None
             self._news()
 
-    async def _take_orders(self, orders: Watch, leadership: Leadership) -> None:
+    async def _take_orders(self, orders: Watch) -> None:
         async for changes in orders.batches(PACE_S):
-            self._prolong(leadership)
             self._order(changes)
             await self._in_force()
 
@@ -155,13 +165,12 @@ class RunningController:
 
     async def _take_reports(self, reports: Watch, leadership: Leadership) -> None:
         async for changes in reports.batches(REPORT_PACE_S):
-            self._prolong(leadership)
             self._ingest(changes)
             if self.core.overtaken is not None:
                 leadership.above(self.core.overtaken)
                 await leadership.give_back()
 
-    async def _wake(self, leadership: Leadership) -> None:
+    async def _wake(self) -> None:
         """Has the core look again when something becomes free by time alone."""
         while True:
             self._stirred.clear()
@@ -170,13 +179,40 @@ class RunningController:
                 async with asyncio.timeout(None if due_ns is None else (due_ns - self.clock_ns()) / _S):
                     await self._stirred.wait()
             if due_ns is not None and self.clock_ns() >= due_ns:
-                self._prolong(leadership)
                 self._send(self.core.tick(self.clock_ns()))
             await asyncio.sleep(PACE_S)
 
-    def _prolong(self, leadership: Leadership) -> None:
+    def _note_look(self, leadership: Leadership) -> None:
+        """Takes in what the last look at the election has brought, such as a longer term."""
+        if leadership.epoch is None:
+            self._check_policy(leadership.rival)
+        if leadership.trouble != self.trouble:
+            self.trouble = leadership.trouble
+            self._news()
         if leadership.epoch == self.core.epoch:
             self.core.lead(self.core.epoch, leadership.until_ns, self.clock_ns())
+
+    def _check_policy(self, rival: int | None) -> None:
+        """Raises HowdahError where another leads by another policy; tells where that has changed its content.
+
+        What lies on the bus may be of a leader that has gone, so ``rival`` is the term that another was seen
+        to renew.
+        """
+        leading, policy = self.leading, self.policy
+        if leading is None or leading.epoch != rival or leading.policy is None:
+            return
+        if leading.policy != policy.name:
+            raise HowdahError(
+                f"{leading.controller} leads on this bus by the policy {leading.policy}, and this one is "
+                f"{policy.name}: give each policy a NATS server or account of its own, or end all "
+                f"controllers of {leading.policy} first"
+            )
+        self.differs = leading.digest != policy.digest
+        if self.differs:
+            why = f"{leading.controller} leads by another content of {policy.name} than {self.name} has read"
+            self._complaints.wrong("content", HowdahError(f"{why}: give all controllers the same file"))
+        else:
+            self._complaints.right("content")
 
     def _order(self, changes: Iterable[KeyChange]) -> None:
         for change in changes:
@@ -209,8 +245,21 @@ class RunningController:
                 hosts = ", ".join(sorted(self.targets.minimums_bps))
                 why = f"an agent says it is {report.agent}, which {self.policy.name} does not have: {hosts}"
                 self._complaints.wrong(change.key, HowdahError(why))
-            self.sightings.setdefault(name, Sighting()).note(report, now_ns)
+            if self.sightings.setdefault(name, Sighting()).note(report, now_ns):
+                why = f"two agents report as {name} in turn; a host has one: end the other"
+                self._complaints.wrong(f"agents of {name}", HowdahError(why))
             self._send(self.core.receive(report, now_ns))
+            self._introduce_again(name, now_ns)
+
+    def _introduce_again(self, name: str, now_ns: int) -> None:
+        """Tells an agent that has started again which traffic is meant: its forerunner took that along."""
+        peer = self.core.peers.get(name)
+        if peer is None or peer.report is None or not self.core.leads(now_ns):
+            return
+        if self._introduced.get(name) != peer.report.incarnation:
+            self._complaints.right(f"agents of {name}")
+            self._introduced[name] = peer.report.incarnation
+            self._outbox.put(self._places(name))
 
     def _send(self, said: Iterable[Grant | Call]) -> None:
         for message in said:

@@ -167,6 +167,8 @@ def _status(controller: RunningController) -> Status:
             for each in policy.classes
             for flow in each.flows
         ],
+        trouble=controller.trouble,
+        differs=controller.differs,
     )
 
 
@@ -177,6 +179,7 @@ def _host(controller: RunningController, name: str, now_ns: int) -> HostStatus:
         heard_s=(now_ns - seen.arrived_ns) / _S if seen.report else None,
         lease_left_s=seen.left_ns(now_ns) / _S if seen.report else None,
         drained=name in controller.orders.drained,
+        leased=bool(seen.report and seen.report.left_ns),
     )
 
 
@@ -199,4 +202,5 @@ def _flow(controller: RunningController, name: str, flow: Flow, leads: bool, now
         acked_bps=rates.acked_bps if rates else None,
         connections=measured.connections if measured else None,
         idle=bool(report and flow.id in report.idle),
+        placed=None if report is None or report.placed is None else flow.id in report.placed,
     )

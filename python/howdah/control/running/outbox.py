@@ -15,6 +15,8 @@ PACE_S = 0.01
 """The time between two batches: far below a round trip of the paths this is for."""
 _AGAIN_S = 0.1
 """The time after a batch of which something did not arrive."""
+_AWAY_S = 1.0
+"""A bus that has taken nothing for so long is away: a connection that breaks is made again in less."""
 
 Tell = Callable[[str], None]
 """Takes one line for people."""
@@ -45,10 +47,18 @@ class Outbox:
     but for Places, go without: they are said again with each beat.
     """
 
-    def __init__(self, bus: Bus, patience_s: float) -> None:
-        """``patience_s`` is how long a message may take; then it is taken to be lost."""
+    def __init__(self, bus: Bus, patience_s: float, tell: Tell = lambda line: None) -> None:
+        """``patience_s`` is how long a message may take; then it is taken to be lost.
+
+        ``tell`` gets a line when the bus has taken nothing for a while, and when it does again.
+        """
         self._bus = bus
         self._patience_s = patience_s
+        self._tell = tell
+        self._taken_s = 0.0
+        """The time at which the bus took something, by the loop's clock."""
+        self._is_away = False
+        self._why: Exception = TimeoutError()
         self._waiting: dict[str, Message] = {}
         self._wake = asyncio.Event()
         self._arrived: dict[str, int] = {}
@@ -65,6 +75,7 @@ class Outbox:
 
     async def run(self) -> None:
         """Sends until cancelled."""
+        self._taken_s = asyncio.get_running_loop().time()
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -72,6 +83,7 @@ class Outbox:
             told = {key for key, each in waiting.items() if await self._is_told(key, each)}
             putting = [key for key in waiting if key not in told]
             arrived = await asyncio.gather(*(self._arrives(key, waiting[key]) for key in putting))
+            self._note(taken=any(arrived) or bool(told))
             if all(arrived):
                 await asyncio.sleep(PACE_S)
             else:
@@ -79,6 +91,19 @@ class Outbox:
                 self._waiting = {key: waiting[key] for key in lost} | self._waiting
                 self._wake.set()
                 await asyncio.sleep(_AGAIN_S)
+
+    def _note(self, *, taken: bool) -> None:
+        """Tells when the bus goes, and when it comes back."""
+        now_s = asyncio.get_running_loop().time()
+        if taken:
+            self._taken_s = now_s
+            if self._is_away:
+                self._is_away = False
+                self._tell("the bus answers again")
+        elif not self._is_away and now_s > self._taken_s + _AWAY_S:
+            self._is_away = True
+            why = f": {self._why}" if str(self._why) else ""
+            self._tell(f"the bus does not answer{why}; shares stay until their leases run out")
 
     async def _is_told(self, key: str, message: Message) -> bool:
         if isinstance(message, Places) or self._arrived.get(key) != self._bus.connection:
@@ -90,9 +115,11 @@ class Outbox:
 
     async def _arrives(self, key: str, message: Message) -> bool:
         connection = self._bus.connection
-        with suppress(Unreachable, TimeoutError):
+        try:
             async with asyncio.timeout(self._patience_s):
                 await self._bus.put(key, encode(message))
-                self._arrived[key] = connection
-                return True
-        return False
+        except (Unreachable, TimeoutError) as error:
+            self._why = error
+            return False
+        self._arrived[key] = connection
+        return True

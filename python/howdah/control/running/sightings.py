@@ -25,19 +25,24 @@ class Sighting:
     def __init__(self) -> None:
         self.report: Report | None = None
         self.arrived_ns = 0
+        self._before: int | None = None
+        """The incarnation that reported before the present one."""
         self._samples: deque[tuple[int, dict[str, Measured]]] = deque()
 
-    def note(self, report: Report, now_ns: int) -> None:
-        """Takes in a report, which came now."""
-        samples = self._samples
+    def note(self, report: Report, now_ns: int) -> bool:
+        """Takes in a report, which came now. Returns whether two agents report in turn: it is the other's."""
+        samples, in_turn = self._samples, False
         if self.report is None or report.incarnation != self.report.incarnation:
             samples.clear()
+            in_turn = report.incarnation == self._before
+            self._before = self.report.incarnation if self.report else None
         self.report, self.arrived_ns = report, now_ns
         if len(samples) > 1 and now_ns - samples[-2][0] < _APART_NS:
             samples.pop()
         samples.append((now_ns, report.measured))
         while len(samples) > 2 and now_ns - samples[1][0] >= SPAN_NS:
             samples.popleft()
+        return in_turn
 
     def rates(self, flow: str) -> SentRates | None:
         """The rates over the last second reported, or between two reports; null: none can be compared."""

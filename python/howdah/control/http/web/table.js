@@ -36,7 +36,7 @@ function showFlows(body, status) {
       rate(flow.sent_bps),
       payload(flow.acked_bps),
       flow.connections === null ? "–" : String(flow.connections),
-      lease === undefined || lease === null ? "–" : lease > 0 ? `${lease.toFixed(1)} s` : "run out",
+      lease === undefined || lease === null ? "–" : lease > 0 ? `${lease.toFixed(1)} s` : host.leased ? "run out" : "none yet",
     ]);
   });
 }
@@ -52,7 +52,7 @@ function showSummary(list, status) {
     free: rate(status.free_bps),
     "payload, all": payload(total(status.flows, "acked_bps")),
     leader: status.leader ?? "none known",
-    orders: status.settled ? "in force" : "on their way",
+    orders: status.settled ? "in force" : "not all in force",
   };
   const entries = keep(list, Object.keys(facts), (key) => {
     const entry = document.createElement("div");
