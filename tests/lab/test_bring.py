@@ -244,7 +244,8 @@ def test_it_keeps_to_the_policy_of_its_host(cp: Copier, bare: Bare, source: Path
             "this copy moves more than 400 kB, the most that is allowed by the policy",
         ),
         ('[quota]\nday = "1MB"', "its /etc/passwd has no user of number 0, and a far end that was brought"),
-        ('audit = "required"', "no log of this host takes a line ("),
+        ('audit = "required"', "requires; nothing is copied; start journald or a syslog service"),
+        ('audit = "required"\n[data]\nplaintext = false', "plaintext data streams are forbidden by the policy"),
         ("[tls]", "/etc/howdah/policy.toml: unknown key tls; known are audit, ssh, data, programs, quota"),
     ):
         policy.write_text(text)

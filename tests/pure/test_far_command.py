@@ -141,7 +141,7 @@ def test_a_login_for_copies_knows_the_command(
         assert serve(["--root", "/no/such"]) == 1
         assert "cannot serve /no/such" in capfd.readouterr().err
     for role, says in (
-        ("reread", "it reads nothing again; leave out --verify"),
+        ("reread", "it reads nothing again; howdah verify needs another login; for howdah cp leave out --verify"),
         ("respond", "it does not run: howdah"),
     ):
         monkeypatch.setenv("SSH_ORIGINAL_COMMAND", far_command.command(None, role))
