@@ -159,8 +159,9 @@ class Lab:
 
 
 def account_here() -> messages.LinkAccount | None:
-    """Begins to count what the link of the lab around this process does; null outside a lab, and for a user whom
-    the lab's maker does not let ask.
+    """Begins to count what the link of the lab around this process does.
+
+    Null outside a lab, and for a user who may not ask the lab.
     """
     return messages.LinkAccount() if os.access(mounts.CONTROL, os.W_OK) else None
 
