@@ -36,7 +36,7 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Brought:
         subprocess.run(["gzip", "-9n"], input=PROGRAM, stdout=subprocess.PIPE, check=True).stdout
     )
     digest = hashlib.sha256(PROGRAM).hexdigest()
-    made = Brought(os.uname().machine, str(packed), packed.stat().st_size, digest)
+    made = Brought(os.uname().machine, str(packed), packed.stat().st_size, len(PROGRAM), digest)
     monkeypatch.setattr(far_command, "brought", lambda: made)
     return made
 
@@ -117,6 +117,117 @@ def test_what_is_cut_is_not_kept(brought: Brought, tmp_path: Path) -> None:
     assert list((tmp_path / ".cache/howdah").iterdir()) == []
 
 
+def bring(brought: Brought) -> bytes:
+    """What a near end sends that brings its program."""
+    return f"\n{BRING}\n".encode() + Path(brought.path).read_bytes()
+
+
+@pytest.fixture(params=["sh", "busybox sh"])
+def inner(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A start of PATH with which the command's own shell, and its tools, are those of a host."""
+    if request.param == "sh":
+        return ""
+    folder = tmp_path / "busybox"
+    folder.mkdir()
+    there = shutil.which("busybox")
+    if there is None:
+        missing("no busybox here; run scripts/system.sh --tests")
+    for name in ("sh", "head", "cat", "gzip", "find", "mv", "rm", "mkdir", "chmod", "ls", "sha256sum"):
+        (folder / name).symlink_to(there)
+    return f"{folder}:"
+
+
+def test_what_was_tried_is_removed_where_nobody_reads_the_answer(
+    brought: Brought, tmp_path: Path, inner: str
+) -> None:
+    command = far_command.command(None, "serve")
+    env = {"HOME": str(tmp_path), "PATH": inner + os.environ["PATH"]}
+    reads, writes = os.pipe()
+    os.close(reads)
+    argv = ["sh", "-c", command]
+    done = subprocess.run(argv, check=False, stdin=subprocess.DEVNULL, stdout=writes, env=env, timeout=20)
+    os.close(writes)
+    assert done.returncode != 0
+    assert list((tmp_path / ".cache/howdah").iterdir()) == []
+
+
+def test_what_an_earlier_try_left_is_removed_after_a_day(
+    brought: Brought, tmp_path: Path, inner: str
+) -> None:
+    folder = tmp_path / ".cache/howdah"
+    folder.mkdir(parents=True, mode=0o700)
+    old, new, other = (folder / name for name in (".try1", ".try2", "far-0.0.1-x"))
+    for file in (old, new, other):
+        file.touch()
+    for file in (old, other):
+        then_s = file.stat().st_mtime - 2.5 * 86_400
+        os.utime(file, (then_s, then_s))
+    assert "serve was told: hello" not in start("sh", tmp_path, bring(brought), path=inner)
+    assert start("sh", tmp_path, b"hello\n", path=inner).endswith("serve was told: hello\n")
+    assert (old.exists(), new.exists(), other.exists()) == (False, True, True)
+
+
+CAT = """#!/bin/sh
+case $(readlink /proc/$$/fd/1) in
+    *{full}*) echo "cat: write error: No space left on device" >&2; exit 1 ;;
+esac
+exec {cat} "$@"
+"""
+
+
+def test_a_folder_without_room_is_passed_over(brought: Brought, tmp_path: Path) -> None:
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    cat, there = folder / "cat", shutil.which("cat")
+    other = Path(f"/tmp/howdah-{os.getuid()}")  # noqa: S108
+    for full, says in (
+        (".cache", f"in {other}\n"),
+        ("howdah", f"nowhere {tmp_path}/.cache/howdah: No space left"),
+    ):
+        cat.write_text(CAT.format(full=full, cat=there))
+        cat.chmod(0o755)
+        said = start("sh", tmp_path, b"", path=f"{folder}:")
+        assert said.startswith(f"{MISSING} {brought.machine} {says}")
+    with pytest.raises(
+        HowdahError, match=r"; make room for \d+ B there, install howdah there, or set XDG_CACHE"
+    ):
+        offer("far", said, "howdah was not found on far", brought)
+
+
+def test_a_folder_of_the_programs_name_and_a_link_are_passed_over(
+    brought: Brought, tmp_path: Path, inner: str
+) -> None:
+    folder = tmp_path / ".cache/howdah"
+    name = f"far-{far_command.__version__}-{brought.sha256[:16]}"
+    (folder / name).mkdir(parents=True)
+    folder.chmod(0o700)
+    said = start("sh", tmp_path, b"", path=inner)
+    assert " in /tmp/howdah-" in said
+    assert list((folder / name).iterdir()) == []
+    elsewhere = tmp_path / "elsewhere"
+    (folder / name).rmdir()
+    folder.rmdir()
+    elsewhere.mkdir(mode=0o755)
+    elsewhere.chmod(0o755)
+    folder.symlink_to(elsewhere)
+    said = start("sh", tmp_path, b"", path=inner)
+    assert " in /tmp/howdah-" in said
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
+
+
+def test_what_was_brought_before_goes_before_a_howdah_that_failed(brought: Brought, tmp_path: Path) -> None:
+    """The near end says ANEW then, and no later start has to be told."""
+    start("sh", tmp_path, bring(brought))
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "howdah").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "howdah").chmod(0o755)
+    path = f"{folder}:"
+    assert start("sh", tmp_path, b"hello\n", "reread", path=path) == ""
+    assert start("sh", tmp_path, b"hello\n", "serve", ANEW, path=path).endswith("serve was told: hello\n")
+    assert start("sh", tmp_path, b"hello\n", "reread", path=path).endswith("reread was told: hello\n")
+
+
 def test_other_roles_and_programs_of_the_user_are_started_plainly(brought: Brought) -> None:
     assert far_command.command(None, "respond") == "howdah respond"
     assert far_command.command("/opt/my howdah", "serve") == "'/opt/my howdah' serve"
@@ -141,7 +252,10 @@ def test_a_login_for_copies_knows_the_command(
         assert serve(["--root", "/no/such"]) == 1
         assert "cannot serve /no/such" in capfd.readouterr().err
     for role, says in (
-        ("reread", "it reads nothing again; leave out --verify"),
+        (
+            "reread",
+            "it reads nothing again; howdah verify needs another login; for howdah cp leave out --verify",
+        ),
         ("respond", "it does not run: howdah"),
     ):
         monkeypatch.setenv("SSH_ORIGINAL_COMMAND", far_command.command(None, role))

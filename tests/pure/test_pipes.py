@@ -88,7 +88,37 @@ def test_what_failed_is_not_told_to_go_on() -> None:
         "the far end has gone; its ssh connection closed; nothing new is at the target; "
         "a pipe gives its bytes once, so run the whole line again"
     )
+    full = (
+        "far end: no space left to write /d; make room (df, df -i and quota show where) and run the same "
+        "command again, it goes on where this one stopped"
+    )
+    assert piped.ended_early(push, full, moved=True) == (
+        "far end: no space left to write /d; make room (df, df -i and quota show where); "
+        "nothing new is at the target; a pipe gives its bytes once, so run the whole line again"
+    )
+    unreached = "no answer; check the network between the ends, then run the same command again to go on"
+    assert piped.ended_early(push, unreached, moved=False) == (
+        "no answer; check the network between the ends; nothing new is at the target; "
+        "a pipe gives its bytes once, so run the whole line again"
+    )
+    written = "no space left to write standard output; make room (df, df -i and quota show where)"
+    assert piped.ended_early(pull, written, moved=True) == (
+        f"{written}; the output until then is correct, but incomplete; "
+        "a pipe gives its bytes once, so run the whole line again"
+    )
     assert "the output until then is correct, but incomplete" in piped.ended_early(
         pull, "x; it goes on", moved=True
     )
     assert "there was no output" in piped.ended_early(pull, "no such file", moved=False)
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "far end: cannot write /d: its file system is read-only",
+        "far end: this copy moves more than is left of 1 MB; copy less, or go on after midnight UTC",
+    ],
+)
+def test_what_is_refused_for_good_is_not_told_to_run_again(why: str) -> None:
+    push = route(["-", "far:d"], memory=False)
+    assert piped.ended_early(push, why, moved=False) == f"{why}; nothing new is at the target"

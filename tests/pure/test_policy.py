@@ -46,7 +46,7 @@ def test_what_is_no_policy_stops_what_it_governs(own: Own, tmp_path: Path) -> No
     assert own("").rules() == {}
     for text, words in (
         ("[tls]\n", "unknown key tls; known are audit, ssh, data, programs, quota"),
-        ("[data]\nports = '5-4'", "data: ports '5-4' is no range of ports"),
+        ("[data]\nports = '5-4'", "data.ports: '5-4' is no range of ports"),
     ):
         with pytest.raises(HowdahError, match=re.escape(words)) as broken:
             own(text)

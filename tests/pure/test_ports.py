@@ -73,8 +73,11 @@ def test_a_broken_configuration_is_refused_by_file_and_key(config: Config, text:
     ("given", "asked", "says"),
     [
         (["--ports", "5-4"], None, "ports '5-4' is no range"),
-        (["--ports"], None, "serve is the far end of a copy"),
-        (["--ports", "1", "--ports", "2"], None, "serve is the far end of a copy"),
+        (["--ports"], None, "--ports of serve needs a value; serve is the far end of a copy"),
+        (["--ports", "1", "--ports", "2"], None, "serve takes --ports once; serve is the far end of a copy"),
+        (["--root", "/", "--readonly"], None, "serve has no option --readonly; serve is the far end"),
+        (["--root", "/", "--readonly"], "howdah serve", "is for the administrator of this host to mend"),
+        (["--read-only"], "howdah serve", "is for the administrator of this host to mend"),
         (["--root", "/"], "howdah serve --ports 5-4", "ports '5-4' is no range"),
         (["--root", "/"], "howdah serve --ports 1-2 --root /", "it does not run: howdah serve --ports"),
         (["--root", "/"], "howdah serve --root /", "it does not run: howdah serve --root"),

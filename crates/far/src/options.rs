@@ -11,7 +11,32 @@ use howdah_wire::printable_within;
 
 const USE: &str = "serve is the far end of a copy and is started over ssh; use: howdah cp SRC… HOST:PATH. \
     For a login of copies alone, in authorized_keys: howdah serve --root DIR [--read-only]";
+const HAS: &str = "it has --root DIR, --read-only and --ports A-B";
+/// Where a client can do nothing about what is wrong.
+const MEND: &str = "the command of this login, in authorized_keys or sshd_config, is for the administrator of this host \
+    to mend";
 const ASKED_BYTES_MAX: usize = 200;
+
+/// What is wrong with a command line.
+#[derive(Debug, PartialEq, Eq)]
+enum Wrong {
+    /// A word of it.
+    Word(String),
+    /// The value of an option.
+    Value(String),
+}
+
+impl Wrong {
+    /// Why nothing is served. `forced`: sshd's configuration has the line, and not the near end.
+    fn in_words(self, forced: bool) -> String {
+        match self {
+            Self::Word(what) if forced => format!("{what}; {HAS}; {MEND}"),
+            Self::Word(what) => format!("{what}; {USE}"),
+            Self::Value(what) if forced => format!("{what}; {MEND}"),
+            Self::Value(what) => what,
+        }
+    }
+}
 
 /// What is served.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,17 +55,12 @@ impl Options {
     /// # Errors
     /// For words that are something else.
     pub fn read(words: &[OsString]) -> Result<Self, String> {
-        let mut options = Self::of(words)?;
-        if options.read_only && options.root.is_none() {
-            return Err(
-                "--read-only is of a folder; give it with --root DIR, all files with --root /"
-                    .to_owned(),
-            );
-        }
+        let original = env::var_os("SSH_ORIGINAL_COMMAND");
+        let mut options = Self::of(words).map_err(|wrong| wrong.in_words(original.is_some()))?;
         if stdin().is_terminal() {
             return Err(USE.to_owned());
         }
-        let asked = match env::var_os("SSH_ORIGINAL_COMMAND") {
+        let asked = match original {
             Some(asked) => asked_for(&asked)?,
             None if options.root.is_some() && env::var_os("SSH_CONNECTION").is_some() => {
                 return Err(
@@ -55,8 +75,7 @@ impl Options {
         Ok(options)
     }
 
-    fn of(words: &[OsString]) -> Result<Self, String> {
-        let misused = || USE.to_owned();
+    fn of(words: &[OsString]) -> Result<Self, Wrong> {
         let mut options = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -65,19 +84,38 @@ impl Options {
                 Some(at) => (&word[..at], Some(&word[at + 1..])),
                 None => (word, None),
             };
+            let shown = printable_within(name, ASKED_BYTES_MAX);
+            let lacking = || Wrong::Word(format!("{shown} of serve needs a value"));
             let given = value.filter(|value| !value.is_empty());
             let mut value = || match value {
-                Some(_) => given.ok_or_else(misused),
-                None => words.next().map(|word| word.as_bytes()).ok_or_else(misused),
+                Some(_) => given.ok_or_else(lacking),
+                None => words.next().map(|word| word.as_bytes()).ok_or_else(lacking),
             };
             match name {
                 b"--root" if options.root.is_none() => {
                     options.root = Some(OsString::from_vec(value()?.to_vec()));
                 }
-                b"--ports" if options.ports.is_none() => options.ports = Some(range(value()?)?),
+                b"--ports" if options.ports.is_none() => {
+                    options.ports = Some(range(value()?).map_err(Wrong::Value)?);
+                }
                 b"--read-only" if word == name => options.read_only = true,
-                _ => return Err(misused()),
+                b"--root" | b"--ports" => {
+                    return Err(Wrong::Word(format!("serve takes {shown} once")));
+                }
+                b"--read-only" => {
+                    return Err(Wrong::Word(format!("{shown} of serve takes no value")));
+                }
+                _ if name.starts_with(b"-") => {
+                    return Err(Wrong::Word(format!("serve has no option {shown}")));
+                }
+                _ => return Err(Wrong::Word(format!("serve takes no word '{shown}'"))),
             }
+        }
+        if options.read_only && options.root.is_none() {
+            return Err(Wrong::Value(
+                "--read-only is of a folder; give it with --root DIR, all files with --root /"
+                    .to_owned(),
+            ));
         }
         Ok(options)
     }
@@ -95,8 +133,8 @@ fn asked_for(asked: &OsStr) -> Result<Option<Ports>, String> {
         [b"serve"] => Ok(None),
         [b"serve", b"--ports", text] => range(text).map(Some),
         [b"reread", ..] => Err(
-            "this login is for copies by howdah cp alone, it reads nothing again; leave out --verify, and \
-             give --manifest a name that ends in .b3sum"
+            "this login is for copies by howdah cp alone, it reads nothing again; howdah verify needs another \
+             login; for howdah cp leave out --verify, and give --manifest a name that ends in .b3sum"
                 .to_owned(),
         ),
         _ => {
@@ -125,7 +163,7 @@ fn behind_howdah(words: &[Vec<u8>]) -> Vec<&[u8]> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Options, String> {
+    fn of(line: &str) -> Result<Options, Wrong> {
         let words: Vec<OsString> = line
             .split(' ')
             .filter(|word| !word.is_empty())
@@ -145,23 +183,39 @@ mod tests {
         assert_eq!(of("--root /data --read-only --ports 5-9").unwrap(), whole);
         assert_eq!(of("--ports=5-9 --read-only --root=/data").unwrap(), whole);
         assert_eq!(of("--ports 7").unwrap().ports, Some((7, 7)));
-        for wrong in [
-            "now",
-            "--root",
-            "--root=",
-            "--ports",
-            "--ports 1 --ports 2",
-            "--root a --root b",
-            "--read-only=1",
+        for (wrong, says) in [
+            ("now", "serve takes no word 'now'"),
+            ("--readonly", "serve has no option --readonly"),
+            ("--readonly=yes", "serve has no option --readonly"),
+            ("--root", "--root of serve needs a value"),
+            ("--root=", "--root of serve needs a value"),
+            ("--ports", "--ports of serve needs a value"),
+            ("--ports 1 --ports 2", "serve takes --ports once"),
+            ("--root a --root b", "serve takes --root once"),
+            ("--read-only=1", "--read-only of serve takes no value"),
         ] {
-            assert_eq!(of(wrong), Err(USE.to_owned()), "{wrong}");
-        }
-        for wrong in ["--ports 5-4", "--ports=0", "--ports +5", "--ports 70000"] {
-            assert!(
-                of(wrong)
-                    .unwrap_err()
-                    .contains("is no range of ports; give for example")
+            let word = || Wrong::Word(says.to_owned());
+            assert_eq!(of(wrong), Err(word()), "{wrong}");
+            assert_eq!(word().in_words(false), format!("{says}; {USE}"));
+            assert_eq!(
+                word().in_words(true),
+                format!(
+                    "{says}; it has --root DIR, --read-only and --ports A-B; the command of this login, in \
+                     authorized_keys or sshd_config, is for the administrator of this host to mend"
+                )
             );
+        }
+        for (wrong, says) in [
+            ("--ports 5-4", "is no range of ports; give for example"),
+            ("--ports=0", "is no range of ports; give for example"),
+            ("--ports +5", "is no range of ports; give for example"),
+            ("--ports 70000", "is no range of ports; give for example"),
+            ("--read-only", "give it with --root DIR, all files"),
+        ] {
+            let (plain, forced) = (of(wrong).unwrap_err(), of(wrong).unwrap_err());
+            let plain = plain.in_words(false);
+            assert!(plain.contains(says), "{plain}");
+            assert_eq!(forced.in_words(true), format!("{plain}; {MEND}"));
         }
     }
 
@@ -187,7 +241,7 @@ mod tests {
         for asked in ["howdah reread", "sh -c 'r=$1' howdah reread anew"] {
             let said = asked_for(asked.as_ref()).unwrap_err();
             assert!(
-                said.contains("it reads nothing again; leave out --verify"),
+                said.contains("it reads nothing again; howdah verify needs another login; for howdah cp leave out --verify, and "),
                 "{said}"
             );
         }

@@ -99,15 +99,15 @@ impl Overseer for Oversight {
                 let why = begun.err().map(|error| error.to_string());
                 let elapsed_s = began.elapsed().as_secs_f64();
                 let (policy, nothing) = (policy.as_ref().ok(), Account::default());
-                copy.end(
+                // What was refused first is why nothing is copied, also where no log takes the line.
+                let _unlogged = copy.end(
                     policy,
                     Outcome::Refused,
                     why.as_deref(),
                     &nothing,
                     elapsed_s,
                     None,
-                )
-                .map_err(|error| error.to_string())?;
+                );
                 Err(why.unwrap_or_default())
             }
         }

@@ -253,7 +253,10 @@ fn text_of(path: &Path, owner: u32) -> Result<Option<Vec<u8>>, String> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+            return match hidden(path) {
+                Some(why) => Err(format!("cannot read {shown}: {why}; {SEE}")),
+                None => Ok(None),
+            };
         }
         other => other.map_err(unread)?,
     };
@@ -270,6 +273,19 @@ fn text_of(path: &Path, owner: u32) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(text))
 }
 
+/// Why a path that cannot be found may be meant to have something: a link on it leads nowhere, or what is there has
+/// the name of its folder and is none. `None`: there is nothing.
+fn hidden(path: &Path) -> Option<String> {
+    let there = |at: &&Path| fs::symlink_metadata(at).is_ok();
+    let at = path.ancestors().find(there)?;
+    let found = fs::metadata(at);
+    if found.is_err() {
+        return Some(format!("{} is a link that leads nowhere", at.display()));
+    }
+    let is_folder = found.is_ok_and(|found| found.is_dir());
+    (path.parent() == Some(at) && !is_folder).then(|| format!("{} is no folder", at.display()))
+}
+
 /// Refuses a file, or its folder, that others can write to.
 fn check(path: &Path, file: &File, owner: u32) -> Result<(), String> {
     let shown = path.display();
@@ -278,20 +294,23 @@ fn check(path: &Path, file: &File, owner: u32) -> Result<(), String> {
     if !found.is_file() {
         return Err(format!("{shown} is no policy: it is no file; {SEE}"));
     }
-    let (whose, mend) = match owner {
-        ROOT => ("root's", "chown root, chmod 644"),
-        _ => ("yours", "chmod 644"),
+    let whose = if owner == ROOT { "root's" } else { "yours" };
+    let mend = |mode: u32| match owner {
+        ROOT => format!(" (chown root, chmod {mode}); {SEE}"),
+        _ => format!("; chmod {mode}"),
     };
     if !is_of(&found, owner) {
         return Err(format!(
-            "{shown} must be {whose} and nobody else's to write; {mend}"
+            "{shown} must be {whose} and nobody else's to write{}",
+            mend(644)
         ));
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
     if !is_of(&fs::metadata(folder).map_err(unread)?, owner) {
         return Err(format!(
-            "{}, which has a policy in it, must be {whose} and nobody else's to write; chmod 755",
-            folder.display()
+            "{}, which has a policy in it, must be {whose} and nobody else's to write{}",
+            folder.display(),
+            mend(755)
         ));
     }
     Ok(())

@@ -2,13 +2,14 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use howdah_transfer::Reach;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, RenameFlags, mkfifoat, renameat_with};
 use serde_json::{Value, json};
 
 use crate::ends::{Ends, content, listing, pull, push};
@@ -173,6 +174,27 @@ fn a_tree_with_links_that_lead_out_keeps_them_as_links() {
         assert!(!world.path("outside/new").exists());
         fs::remove_dir_all(tree).unwrap();
     }
+}
+
+#[test]
+fn special_files_that_are_left_out_are_not_counted() {
+    let world = World::new();
+    let tree = world.path("near/tree");
+    fs::create_dir(&tree).unwrap();
+    UnixListener::bind(tree.join("socket")).unwrap();
+    mkfifoat(CWD, tree.join("fifo"), 0o600.into()).unwrap();
+    symlink("socket", tree.join("link")).unwrap();
+    let mut job = push(&[&tree], Path::new("/"));
+    job["keep"] = json!({"specials": true});
+    for _ in 0..2 {
+        let outcome = world.run(&job).unwrap();
+        let counted = (&outcome["links"], &outcome["special_files"]);
+        assert_eq!(counted, (&json!(1), &json!(0)));
+        let told = outcome["warnings"].as_array().unwrap();
+        let left_out = |line: &&Value| line.as_str().unwrap().starts_with("left out ");
+        assert_eq!(told.iter().filter(left_out).count(), 2, "{told:?}");
+    }
+    assert_eq!(fs::read_dir(world.path("root/tree")).unwrap().count(), 1);
 }
 
 #[test]

@@ -171,8 +171,11 @@ class Lab:
 
 
 def account_here() -> messages.LinkAccount | None:
-    """Begins to count what the link of the lab around this process does; null outside a lab."""
-    return messages.LinkAccount() if mounts.CONTROL.exists() else None
+    """Begins to count what the link of the lab around this process does.
+
+    Null outside a lab, and for a user who may not ask the lab.
+    """
+    return messages.LinkAccount() if os.access(mounts.CONTROL, os.W_OK) else None
 
 
 def started(

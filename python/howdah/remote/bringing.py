@@ -18,6 +18,8 @@ from howdah.text import printable
 
 _WRITE_BYTES = 4096
 """A pipe that can be written to takes so many bytes at once (PIPE_BUF)."""
+_FULL = ("No space left on device", "Disk quota exceeded")
+"""What tools say of a file system that is full."""
 
 
 class Offer(NamedTuple):
@@ -52,9 +54,11 @@ def offer(host: str, said: str, why: str, program: Brought) -> Offer:
             f"not for its processor ({machine}); install howdah there"
         )
     if where != "in":
+        full = any(said in folder for said in _FULL)
+        room = f"make room for {format_bytes(program.bytes)} there, " if full else ""
         raise HowdahError(
             f"{why}, and none can be brought, because no folder there can hold it ({folder.rstrip('; ')}); "
-            "install howdah there, or set XDG_CACHE_HOME there to a folder of your own"
+            f"{room}install howdah there, or set XDG_CACHE_HOME there to a folder of your own"
         )
     return Offer(host, why, printable(folder), program.packed_bytes)
 

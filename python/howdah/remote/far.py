@@ -10,7 +10,7 @@ import msgspec
 from howdah import HowdahError, document, interrupt
 from howdah._native import format_duration
 from howdah.remote import standby
-from howdah.remote.answers import FOREIGN, ended, not_howdah
+from howdah.remote.answers import FOREIGN, ended, not_howdah, not_started
 from howdah.remote.far_command import ANEW, MISSING, brought
 from howdah.remote.messages import FarHello
 from howdah.remote.ssh import may_pass, turned_away
@@ -85,8 +85,8 @@ def hello(started: FarSession, far_says: Callable[[str], None], agree: "Agree | 
                 return _hello(started, far_says)
             except _Missing as missing:
                 _bring(started, str(missing), why, agree)
-            except _OtherProtocol as other:
-                why = str(other)
+            except _Unusable as unusable:
+                why = str(unusable)
                 started.start_again(ANEW)
             except TurnedAway as turned_away:
                 turns.wait(turned_away, far_says)
@@ -124,8 +124,8 @@ class _Missing(Exception):
     """The line of a far host that has neither howdah nor a far end that was brought."""
 
 
-class _OtherProtocol(Exception):
-    """What speaks another protocol, in words."""
+class _Unusable(Exception):
+    """Why howdah at a far host is not tried again, in words: another protocol, or it cannot be started."""
 
 
 def _bring(started: FarSession, said: str, why: str, agree: "Agree | None") -> None:
@@ -168,24 +168,30 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
     except StaleLogin:
         raise
     except HowdahError as error:
-        said = str(error)
-        if MISSING in said:
-            raise _Missing(said) from None
-        if _PROTOCOL in said and started.key[1] is None and started.how != ANEW and brought() is not None:
-            raise _OtherProtocol(
-                f"howdah on {far.login.host} has another version ({said.partition(';')[0]})"
-            ) from None
-        if said.startswith(FOREIGN):
-            raise not_howdah(far.login.host, said.removeprefix(FOREIGN)) from None
-        # Where a far end has not said why, the session only saw its pipe end or carry something else.
-        status = far.exit_status(CANCEL_S)
-        if not status or said.startswith(_SAID):
-            raise HowdahError(f"{far.login.host}: {said.removeprefix(_SAID)}") from None
-        stderr = far.stderr()
-        kind = HowdahError
-        if may_pass(status, stderr):
-            kind = TurnedAway if turned_away(status, stderr) else ConnectionLost
-        raise kind(ended(far.login.host, status, stderr)) from None
+        raise _cause(started, str(error)) from None
+
+
+def _cause(started: FarSession, said: str) -> Exception:
+    """Why no hello has come, where the session has ``said`` this."""
+    far, host = started.far, started.far.login.host
+    if MISSING in said:
+        return _Missing(said)
+    passed_over = started.key[1] is None and started.how != ANEW and brought() is not None
+    if _PROTOCOL in said and passed_over:
+        return _Unusable(f"howdah on {host} has another version ({said.partition(';')[0]})")
+    if said.startswith(FOREIGN):
+        return not_howdah(host, said.removeprefix(FOREIGN))
+    # Where a far end has not said why, the session only saw its pipe end or carry something else.
+    status = far.exit_status(CANCEL_S)
+    if not status or said.startswith(_SAID):
+        return HowdahError(f"{host}: {said.removeprefix(_SAID)}")
+    stderr = far.stderr()
+    if may_pass(status, stderr):
+        kind = TurnedAway if turned_away(status, stderr) else ConnectionLost
+        return kind(ended(host, status, stderr))
+    broken = not_started(host, status, stderr) if passed_over else None
+    why = ended(host, status, stderr, anew=started.how == ANEW)
+    return HowdahError(why) if broken is None else _Unusable(broken)
 
 
 def greet(host: str, far_howdah: str | None) -> FarHello:

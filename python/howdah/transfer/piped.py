@@ -4,11 +4,16 @@ A broken data connection is the session's own affair (crates/transfer): what it 
 memory. What was lost with the far end itself is lost, since no pipe gives its bytes again.
 """
 
+import re
+
 from howdah import HowdahError, streams
 from howdah.arguments import BadArgument
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Keep, Skip
 from howdah.transfer.request import Request
+
+_AGAIN = re.compile(r"(,? (and|then|and then) )?(run )?the same command (again|goes on).*")
+"""What an error says to do for files."""
 
 
 def check(request: Request) -> None:
@@ -34,11 +39,15 @@ def check(request: Request) -> None:
 
 def ended_early(route: Route, why: str, *, moved: bool) -> str:
     """Why it failed, and in place of what to do for files what is so for a pipe (``moved``: it gave some)."""
-    kept = [clause for clause in why.split("; ") if "go on" not in clause and "goes on" not in clause]
+    clauses = why.split("; ")
+    kept = [left for clause in clauses if (left := _AGAIN.sub("", clause))]
+    # What is refused for good is refused again.
+    again = kept != clauses or any(clause.startswith("make room") for clause in kept)
     if route.direction == "push":
         left = "nothing new is at the target"
     elif moved:
         left = "the output until then is correct, but incomplete"
     else:
         left = "there was no output"
-    return "; ".join([*kept, f"{left}; a pipe gives its bytes once, so run the whole line again"])
+    advice = ["a pipe gives its bytes once, so run the whole line again"] if again else []
+    return "; ".join([*kept, left, *advice])

@@ -80,7 +80,7 @@ fn take(policy: &mut Policy, path: &Path, whole: &Table) -> Result<(), String> {
         ("quota.day", "day", &mut policy.day_bytes),
     ] {
         if let Some(value) = quota.and_then(|quota| quota.get(name)) {
-            let limit = size(value).map_err(|problem| format!("{key}: {problem}; {SEE}"))?;
+            let limit = size(key, value)?;
             if most.is_none_or(|most| limit < most) {
                 *most = Some(limit);
                 set.push(key);
@@ -141,23 +141,25 @@ fn expected(key: &str, what: &str, found: &Value) -> String {
     format!("{key}: expected {what}, got {found}; {SEE}")
 }
 
-fn size(value: &Value) -> Result<u64, String> {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Integer(number) => number.to_string(),
-        Value::Float(number) => format!("{number:?}"),
-        _ => return Err("not a text with a unit, as \"10Gbit\"".to_owned()),
-    };
-    text.parse::<Bytes>()
-        .map(|size| size.0)
-        .map_err(|error| error.to_string())
+fn size(key: &str, value: &Value) -> Result<u64, String> {
+    let text = value
+        .as_str()
+        .ok_or_else(|| expected(key, "a text with a unit, as \"20TB\"", value))?;
+    match text.parse::<Bytes>() {
+        Ok(size) => Ok(size.0),
+        Err(_) if text.trim() == "0" => Err(format!(
+            "{key}: size \"0\" has no unit; write 0B where nothing may be moved; {SEE}"
+        )),
+        Err(error) => Err(format!("{key}: {error}; {SEE}")),
+    }
 }
 
 fn asked_ports(value: &Value) -> Result<Ports, String> {
     let text = value
         .as_str()
         .ok_or_else(|| expected("data.ports", "a text", value))?;
-    ports(text).map_err(|problem| format!("data: {problem}"))
+    let problem = |problem| format!("data.ports: {problem}; {SEE}");
+    range(text).map_err(problem)
 }
 
 /// The first and the last port of a range as `50000-50100`, or of one port.
@@ -165,6 +167,10 @@ fn asked_ports(value: &Value) -> Result<Ports, String> {
 /// # Errors
 /// In words, for what is no range.
 pub fn ports(text: &str) -> Result<Ports, String> {
+    range(text).map_err(|problem| format!("ports {problem}"))
+}
+
+fn range(text: &str) -> Result<Ports, String> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let number = |text: &str| {
         let digits =
@@ -174,9 +180,7 @@ pub fn ports(text: &str) -> Result<Ports, String> {
     number(least)
         .zip(number(most))
         .filter(|&(least, most)| 0 < least && least <= most)
-        .ok_or_else(|| {
-            format!("ports '{text}' is no range of ports; give for example \"50000-50999\"")
-        })
+        .ok_or_else(|| format!("'{text}' is no range of ports; give for example \"50000-50999\""))
 }
 
 /// The ports that two ranges have in common.
@@ -206,17 +210,16 @@ fn far_ends(value: &Value) -> Result<Vec<String>, String> {
         .as_array()
         .ok_or_else(|| expected("ssh.far_ends", "a list", value))?;
     if list.is_empty() {
-        return Err(
-            "ssh: far_ends is empty: no far end would be allowed; leave the key out for all"
-                .to_owned(),
-        );
+        return Err(format!(
+            "ssh.far_ends is empty: no far end would be allowed; leave the key out for all; {SEE}"
+        ));
     }
     let pattern = |(index, value): (usize, &Value)| {
         let place = format!("ssh.far_ends {}", index + 1);
         let text = value
             .as_str()
             .ok_or_else(|| expected(&place, "a text", value))?;
-        check_pattern(text).map_err(|problem| format!("ssh: {problem}"))?;
+        check_pattern(text).map_err(|problem| format!("{place}: {problem}; {SEE}"))?;
         Ok(text.to_owned())
     };
     list.iter().enumerate().map(pattern).collect()

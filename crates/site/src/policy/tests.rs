@@ -1,7 +1,7 @@
 //! What a site's policy and a user's make together, read from files.
 
 use super::*;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 const STRICT: &str = "audit = \"required\"\n[ssh]\nkeep_logins = false\nfar_ends = [\"*.example.org\"]\n\
     [data]\nplaintext = false\ndelete = false\nports = \"50000-50100\"\n\
@@ -212,15 +212,15 @@ fn what_is_no_policy_is_refused_by_its_file_and_key() {
         ),
         (
             "[ssh]\nfar_ends = []",
-            "ssh: far_ends is empty: no far end would be allowed; leave the key out",
+            "ssh.far_ends is empty: no far end would be allowed; leave the key out for all; ask this host's",
         ),
         (
             "[ssh]\nfar_ends = ['10.9.0.1/16']",
-            "ssh: '10.9.0.1/16' is no network; give ",
+            "ssh.far_ends 1: '10.9.0.1/16' is no network; give for example 10.9.0.0/16; ask this host's",
         ),
         (
             "[ssh]\nfar_ends = ['me@dtn1']",
-            "ssh: 'me@dtn1' is no pattern of hosts; give for example *.example.org",
+            "ssh.far_ends 1: 'me@dtn1' is no pattern of hosts; give for example *.example.org",
         ),
         (
             "audit = 'off'",
@@ -236,17 +236,28 @@ fn what_is_no_policy_is_refused_by_its_file_and_key() {
         ),
         (
             "[data]\nports = '5-4'",
-            "data: ports '5-4' is no range of ports; give for example \"50000-50999\"",
+            "data.ports: '5-4' is no range of ports; give for example \"50000-50999\"; ask this host's",
         ),
         ("[data]\nports = '1-65536'", "is no range of ports; give "),
         ("[data]\nports = '0-9'", "is no range of ports; give "),
         ("[data]\nports = '-'", "is no range of ports; give "),
         ("[data]\nports = '+5'", "is no range of ports; give "),
         ("[data]\nports = '0050000'", "is no range of ports; give "),
-        ("[quota]\ncopy = '10'", "policy.toml: quota.copy: "),
+        (
+            "[quota]\ncopy = '10'",
+            "policy.toml: quota.copy: size \"10\" has no unit; ",
+        ),
+        (
+            "[quota]\ncopy = '0'",
+            "quota.copy: size \"0\" has no unit; write 0B where nothing may be moved; ask this host's",
+        ),
+        (
+            "[quota]\ncopy = 20",
+            "quota.copy: expected a text with a unit, as \"20TB\", got a whole number; ask this host's",
+        ),
         (
             "[quota]\nday = true",
-            "policy.toml: quota.day: not a text with a unit",
+            "policy.toml: quota.day: expected a text with a unit, as \"20TB\", got true or false; ",
         ),
         ("[quota]\nday = '-1B'", "policy.toml: quota.day: "),
         ("\u{ff}", "is not TOML: "),
@@ -277,7 +288,7 @@ fn what_others_can_write_to_is_refused() {
     for file in [files.places().site, files.places().own] {
         for mode in [0o666, 0o664, 0o646] {
             files.mode(&file, mode);
-            assert!(files.refused().contains(" and nobody else's to write; "));
+            assert!(files.refused().contains(" and nobody else's to write"));
         }
         files.mode(&file, 0o644);
         let folder = file.parent().unwrap();
@@ -292,11 +303,9 @@ fn what_others_can_write_to_is_refused() {
     Policy::in_force(files.places()).unwrap();
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(files.places().site, Some(4711), None).unwrap();
-        assert!(
-            files
-                .refused()
-                .contains("must be root's and nobody else's to write; chown root, chmod 644")
-        );
+        assert!(files.refused().contains(
+            "must be root's and nobody else's to write (chown root, chmod 644); ask this host's"
+        ));
     }
 }
 
@@ -314,4 +323,63 @@ fn what_is_no_file_is_refused_and_not_waited_for() {
     fs::remove_file(&site).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &site, 0o644.into()).unwrap();
     assert!(files.refused().contains("is no policy: it is no file; "));
+}
+
+#[test]
+fn links_that_lead_nowhere_and_a_file_in_place_of_the_folder_are_no_missing_policy() {
+    for file in [|places: Places| places.site, |places: Places| places.own] {
+        let files = Files::new();
+        let path = file(files.places());
+        let folder = path.parent().unwrap();
+        fs::create_dir_all(folder).unwrap();
+        let nowhere = Path::new("/nonexistent/policy");
+        symlink(nowhere, &path).unwrap();
+        let begins = format!("cannot read {}: ", path.display());
+        let leads = |at: &Path| {
+            format!(
+                "{begins}{} is a link that leads nowhere; {SEE}",
+                at.display()
+            )
+        };
+        assert_eq!(files.refused(), leads(&path));
+        fs::remove_file(&path).unwrap();
+        Policy::in_force(files.places()).unwrap();
+        fs::remove_dir(folder).unwrap();
+        symlink(nowhere, folder).unwrap();
+        assert_eq!(files.refused(), leads(folder));
+        fs::remove_file(folder).unwrap();
+        fs::write(folder, "").unwrap();
+        assert_eq!(
+            files.refused(),
+            format!("{begins}{} is no folder; {SEE}", folder.display())
+        );
+        fs::remove_file(folder).unwrap();
+        Policy::in_force(files.places()).unwrap();
+        // A folder that is elsewhere and has no policy.
+        symlink(files.0.path(), folder).unwrap();
+        Policy::in_force(files.places()).unwrap();
+    }
+}
+
+#[test]
+fn a_user_without_a_home_has_no_policy() {
+    for home in ["/dev/null", "/nonexistent"] {
+        let own = Path::new(home).join(".config/howdah/policy.toml");
+        let places = Places {
+            own,
+            ..Files::new().places()
+        };
+        Policy::in_force(places).unwrap();
+    }
+}
+
+#[test]
+fn a_quota_of_nothing_refuses_every_copy() {
+    let files = Files::new();
+    for key in ["copy", "day"] {
+        let found = files.say(&format!("[quota]\n{key} = \"0B\""), "").unwrap();
+        let mut quota = crate::Quota::new(&found);
+        let why = refusal(quota.begin(None));
+        assert!(why.starts_with("this copy moves more than "), "{why}");
+    }
 }

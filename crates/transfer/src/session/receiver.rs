@@ -213,6 +213,7 @@ impl Run<'_> {
                 sum.bytes
             )));
         }
+        sum.special_files = sum.special_files.saturating_sub(self.receiving.not_made());
         let streams =
             Sampler::new(verified).summaries(&self.context.abort, &totals, &self.context.books);
         let peak_memory_bytes = mark.peak_growth_bytes();

@@ -1,7 +1,7 @@
 //! The work of one receiving stream: take pieces off the wire, verify them, and hand each to where it belongs.
 
 use std::io::IoSlice;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use howdah_wire::{
@@ -39,6 +39,8 @@ pub struct Receiving {
     /// What has been taken of each stream.
     tallies: Mutex<Vec<StreamTally>>,
     pub(super) given_up: Mutex<Totals>,
+    /// Special files that came and were not made.
+    not_made: AtomicU64,
     /// What was here of the files that have all come.
     pub(super) resumed: Mutex<Totals>,
     pub(super) pipe: Option<Pipe>,
@@ -62,6 +64,7 @@ impl Receiving {
             open: OpenFiles::default(),
             tallies: Mutex::new(vec![StreamTally::default(); usize::from(streams)]),
             given_up: Mutex::default(),
+            not_made: AtomicU64::new(0),
             resumed: Mutex::default(),
             pipe: None,
         }
@@ -252,8 +255,15 @@ impl Receiving {
             } => {
                 match placement.make_special(source, &path, &attributes, kind, device)? {
                     Made::Yes => {}
-                    Made::LeftOut(why) => context.warn(why),
-                    Made::Failed(why) => context.leave_out(why),
+                    Made::Without(why) => context.leave_out(why),
+                    Made::LeftOut(why) => {
+                        self.not_made.fetch_add(1, Ordering::Relaxed);
+                        context.warn(why);
+                    }
+                    Made::Failed(why) => {
+                        self.not_made.fetch_add(1, Ordering::Relaxed);
+                        context.leave_out(why);
+                    }
                 }
                 Ok(())
             }
@@ -319,6 +329,11 @@ impl Receiving {
             Some(Pipe::Out(outlet)) => outlet.is_busy(),
             _ => self.committer.busy(),
         }
+    }
+
+    /// Special files that came and were not made here.
+    pub fn not_made(&self) -> u64 {
+        self.not_made.load(Ordering::Relaxed)
     }
 
     /// What each stream has carried.

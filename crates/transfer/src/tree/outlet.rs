@@ -161,16 +161,39 @@ impl Outlet {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
-            if !is_ready(&self.pipe, PollFlags::OUT).map_err(failed)? {
+            if !is_ready(&self.pipe, PollFlags::OUT).map_err(|error| self.failed(error))? {
                 continue;
             }
             match rustix::io::write(&self.pipe, &bytes[..bytes.len().min(self.at_once)]) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(self.failed(error)),
             }
         }
         Ok(())
+    }
+
+    fn failed(&self, error: Errno) -> TransferError {
+        let kind = rustix::fs::fstat(&self.pipe);
+        let kind = kind.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let is_pipe = matches!(kind, Ok(FileType::Fifo | FileType::Socket));
+        TransferError::Here(match error {
+            Errno::PIPE => {
+                "the program that reads the pipe has ended before it had read all".to_owned()
+            }
+            Errno::NOSPC | Errno::DQUOT if !is_pipe => {
+                "no space left to write standard output; make room (df, df -i and quota show where)"
+                    .to_owned()
+            }
+            error => {
+                let what = if is_pipe {
+                    "into the pipe"
+                } else {
+                    "standard output"
+                };
+                format!("cannot write {what}: {}", plain(&error.into()))
+            }
+        })
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -230,15 +253,6 @@ fn unblocking(pipe: OwnedFd) -> (OwnedFd, usize) {
     }
 }
 
-fn failed(error: Errno) -> TransferError {
-    TransferError::Here(match error {
-        Errno::PIPE => {
-            "the program that reads the pipe has ended before it had read all".to_owned()
-        }
-        error => format!("cannot write into the pipe: {}", plain(&error.into())),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,6 +263,27 @@ mod tests {
     use std::thread;
 
     const BLOCK: u64 = 1 << 18;
+
+    const NO_SPACE: &str =
+        "no space left to write standard output; make room (df, df -i and quota show where)";
+
+    #[test]
+    fn a_full_disk_is_told_from_a_pipe() {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let (_reads, pipe) = pipe().unwrap();
+        for (output, says) in [
+            (OwnedFd::from(full), NO_SPACE),
+            (file.into(), NO_SPACE),
+            (
+                pipe.into(),
+                "cannot write into the pipe: No space left on device",
+            ),
+        ] {
+            let error = Outlet::new(output).failed(Errno::NOSPC);
+            assert_eq!(error, TransferError::Here(says.to_owned()));
+        }
+    }
 
     fn piece(size: u64, offset: u64, len: u64) -> FilePiece {
         FilePiece {

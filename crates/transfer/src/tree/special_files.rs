@@ -19,7 +19,9 @@ pub enum Made {
     Yes,
     /// Only root makes devices: it is left out, as in rsync, and that is no failure.
     LeftOut(String),
-    /// It could not be made, or not with all that it is to have.
+    /// It is there, and not with all that it is to have.
+    Without(String),
+    /// It could not be made.
     Failed(String),
 }
 
@@ -78,7 +80,7 @@ impl Placement {
                 self.note_named(&destination)?;
                 Made::Yes
             }
-            Ok(Some(why)) => Made::Failed(why),
+            Ok(Some(why)) => Made::Without(why),
             Err(TransferError::Here(why)) => Made::Failed(why),
             Err(error) => return Err(error),
         })
