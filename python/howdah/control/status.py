@@ -100,3 +100,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     def leads(self) -> bool:
         """Whether this controller is the leader."""
         return self.leader == self.controller
+
+    @property
+    def unplaced(self) -> list[FlowStatus]:
+        """The flows that have no rule, by the word of their agents."""
+        return [flow for flow in self.flows if flow.placed is False]

@@ -241,7 +241,7 @@ def _not_in_force(status: Status) -> str:
         return f"no message yet from {some(silent)}; check that `howdah control agent` runs there"
     if silent := [host.name for host in status.hosts if not host.lease_left_s]:
         return f"no more messages from {some(silent)}; check that `howdah control agent` runs there"
-    if bare := [flow.flow for flow in status.flows if flow.placed is False]:
+    if bare := [flow.flow for flow in status.unplaced]:
         return f"no rule for {some(bare)}; the agents there tell why"
     return "a change is under way"
 

@@ -67,7 +67,7 @@ class State:
         self.session: Session | None = None
         """The latest one that was given its job."""
         self.last: Progress | None = None
-        """It as it was last seen."""
+        """The latest look at that session."""
         self.moved_s: float | None = None
         """When it moved its last byte."""
         self.policy: Policy | None = None

@@ -40,7 +40,7 @@ def _lines(status: Status) -> Iterator[str]:
         if not host.lease_left_s and host.heard_s is not None:
             yield _unleased(host, host.heard_s)
     leased = {host.name for host in status.hosts if host.lease_left_s}
-    if bare := [flow.flow for flow in status.flows if flow.placed is False and flow.host in leased]:
+    if bare := [flow.flow for flow in status.unplaced if flow.host in leased]:
         yield f"without a rule on their host, which its agent tells the reason of: {', '.join(bare)}"
 
 
@@ -71,7 +71,7 @@ def _in_force(status: Status) -> str:
         return "no agent has reported yet"
     if not any(host.lease_left_s for host in status.hosts) and min(heard_s) >= _SILENT_S:
         return f"no agent has reported for {format_duration(round(min(heard_s), 1))}"
-    bare = {flow.host for flow in status.flows if flow.placed is False}
+    bare = {flow.host for flow in status.unplaced}
     lacking = [
         host.name
         for host in status.hosts

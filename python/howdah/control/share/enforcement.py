@@ -11,9 +11,9 @@ from howdah import HowdahError
 from howdah.cc import programs
 from howdah.cc.shares import everyones
 from howdah.control.share.flow import Here, goes, is_below
+from howdah.values.outcome import HOLD
 from howdah.values.record import HostLimits
 
-CONTROL = "hd_hold"
 _OWN_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _NAMESPACE = Path("/proc/self/ns/net")
 _CGROUPS = Path("/proc/self/cgroup")
@@ -67,7 +67,7 @@ def unenforced(port: int) -> set[str]:
                 found |= _control(descriptor, port)
             finally:
                 os.close(descriptor)
-    return found - {CONTROL}
+    return found - {HOLD}
 
 
 def _control(descriptor: int, port: int) -> set[str]:
