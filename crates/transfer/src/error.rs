@@ -79,12 +79,15 @@ impl TransferError {
     }
 }
 
+/// What to do about a full file system.
+pub(crate) const MAKE_ROOM: &str = "make room (df, df -i and quota show where)";
+
 fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
     let path = printable(path);
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT) => format!(
-            "no space left to {action} {path}; make room (df, df -i and quota show where) and run the same \
-                 command again, it goes on where this one stopped"
+            "no space left to {action} {path}; {MAKE_ROOM} and run the same command again, it goes on where \
+                 this one stopped"
         ),
         Some(libc::EACCES) => {
             format!("no permission to {action} {path}; check its owner and mode")

@@ -302,8 +302,7 @@ impl Run<'_> {
             .summaries(&self.context.abort, &totals, &self.context.books);
         let mut sum: Totals = totals.iter().map(|(_, totals)| totals).sum();
         // Of special files, the receiver says how many it has made.
-        let made = peer.totals.special_files.min(sum.special_files);
-        sum.special_files = made;
+        sum.special_files = sum.special_files.min(peer.totals.special_files);
         if peer.totals != sum {
             return Err(TransferError::Here(format!(
                 "the other end broke the protocol: it took {} bytes and {} files of {} and {}",

@@ -18,7 +18,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
-use crate::error::{TransferError, plain};
+use crate::error::{MAKE_ROOM, TransferError, plain};
 use crate::tree::assembly::Assembly;
 use crate::tree::inlet::is_ready;
 
@@ -182,8 +182,7 @@ impl Outlet {
                 "the program that reads the pipe has ended before it had read all".to_owned()
             }
             Errno::NOSPC | Errno::DQUOT if !is_pipe => {
-                "no space left to write standard output; make room (df, df -i and quota show where)"
-                    .to_owned()
+                format!("no space left to write standard output; {MAKE_ROOM}")
             }
             error => {
                 let what = if is_pipe {
