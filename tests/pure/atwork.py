@@ -177,6 +177,13 @@ class Path:
         """In force now."""
         return {flow: rate for table in self.tables.values() for flow, rate in table.rates_bps().items()}
 
+    async def begun(self) -> Operations:
+        """A controller, ``one``, and all agents, once what the policy says is in force."""
+        operations = self.controller("one")
+        self.agents()
+        await self.settle(operations)
+        return operations
+
     async def settle(self, operations: Operations, revision: int = 0) -> float:
         """Waits until what is ordered is in force; how long that took."""
         loop = asyncio.get_running_loop()
@@ -187,6 +194,11 @@ class Path:
                 return loop.time() - begun_s
             assert loop.time() < begun_s + 30, "it never settles"
             await asyncio.sleep(0.001)
+
+
+def never_too_much(path: Path) -> None:
+    with suppress(RuntimeError):
+        assert sum(path.rates_bps().values()) <= path.policy.trusted_bps
 
 
 def played(

@@ -4,7 +4,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 import pytest
-from atwork import Path, Table, now_ns, played
+from atwork import Path, never_too_much, played
 from guaranteed import POLICY, policies
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +14,6 @@ from howdah.control.allocation import allocate
 from howdah.control.leases.agent import AFTER_NS, LOOK_NS
 from howdah.control.leases.messages import (
     BEATS_PER_LEASE,
-    LEADER,
     REPORTS,
     SCHEMA,
     Report,
@@ -25,18 +24,12 @@ from howdah.control.leases.messages import (
 from howdah.control.policy import Policy
 from howdah.control.policy.members import Member
 from howdah.control.policy.policyfile import loads
-from howdah.control.running.agent import RunningAgent
 from howdah.control.running.operations import Operations
 from howdah.control.running.outbox import PACE_S
 
 LSST = loads(POLICY, "lsst.toml")
 SEVERAL_PACES_S = 6 * PACE_S
 """An order lowers, hears so, raises, and hears so; and each party may just have sent something."""
-
-
-def never_too_much(path: Path) -> None:
-    with suppress(RuntimeError):
-        assert sum(path.rates_bps().values()) <= path.policy.trusted_bps
 
 
 def test_what_the_policy_says_is_soon_in_force_and_placed() -> None:
@@ -53,9 +46,7 @@ def test_what_the_policy_says_is_soon_in_force_and_placed() -> None:
 
 def test_an_order_is_in_force_within_some_paces_and_ends_in_time() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         for _ in range(5):
             revision = await operations.ask("images", "me", for_s=3)
             assert await path.settle(operations, revision) < SEVERAL_PACES_S
@@ -118,9 +109,7 @@ def test_orders_that_come_faster_than_they_can_be_done_are_all_done_soon() -> No
 
     async def play(path: Path) -> None:
         path.delay_s = delay_s
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         took_s = []
 
         async def ordered(number: int) -> None:
@@ -234,9 +223,7 @@ def test_a_controller_that_stops_gives_the_lead_away_at_once() -> None:
 
 def test_without_a_controller_every_host_falls_back_when_its_lease_is_over() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        await path.begun()
         await path.kill("one")
         await asyncio.sleep(LSST.lease_s)
         assert set(path.rates_bps().values()) == {0}, "the policy says ordinary control"
@@ -246,9 +233,7 @@ def test_without_a_controller_every_host_falls_back_when_its_lease_is_over() -> 
 
 def test_an_agent_that_starts_again_goes_on_without_a_jump() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        await path.begun()
         before = path.rates_bps()
         for _ in range(5):
             await path.kill("base23")
@@ -287,9 +272,7 @@ def test_a_new_policy_takes_the_place_of_the_old_one() -> None:
     small = loads(POLICY.replace('"1Gbit"', '"500Mbit"').replace("base21", "base31"), "lsst.toml")
 
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        await path.begun()
         await path.stop("one")
         path.policy = small
         path.tables["base31"] = type(path.tables["base20"])()
@@ -304,9 +287,7 @@ def test_a_new_policy_takes_the_place_of_the_old_one() -> None:
 
 def test_a_controller_behind_a_larger_epoch_leads_again_with_one_larger_still() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         first = operations.status().epoch
         assert first is not None
         seen = first + 10**6
@@ -324,9 +305,7 @@ def test_a_controller_behind_a_larger_epoch_leads_again_with_one_larger_still() 
 
 def test_reports_that_cannot_be_are_told_once_and_change_nothing() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        await path.begun()
         path.told.clear()
         odd = Report(agent="base99", incarnation=1, beat=1, epoch=0, seq=0, left_ns=0, shares={})
         for _ in range(3):
@@ -357,9 +336,7 @@ def test_a_controller_does_not_lead_over_what_another_version_has_granted() -> N
 
 def test_an_agent_tells_once_what_it_does_not_understand_and_goes_on() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         path.told.clear()
         for _ in range(3):
             await path.bus.put(f"{agent_keys('base20')}call", b"{")
@@ -374,9 +351,7 @@ def test_an_agent_tells_once_what_it_does_not_understand_and_goes_on() -> None:
 
 def test_members_that_are_not_there_are_told_once_and_looked_for_at_every_beat() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         path.told.clear()
         table, looked = path.tables["base20"], 0
         place = table.place
@@ -403,9 +378,7 @@ def test_members_that_are_not_there_are_told_once_and_looked_for_at_every_beat()
 
 def test_a_kernel_that_refuses_is_told_and_nothing_is_confirmed() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         path.told.clear()
         table = path.tables["base20"]
         hold = table.hold
@@ -427,9 +400,7 @@ def test_a_kernel_that_refuses_is_told_and_nothing_is_confirmed() -> None:
 
 def test_what_a_dead_host_had_is_given_to_others_as_soon_as_its_lease_is_over() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         for wait_s in (0.0, 0.1, 0.2, 0.3):
             await asyncio.sleep(wait_s)
             await path.kill("base23")
@@ -482,9 +453,7 @@ def test_what_a_cut_line_swallowed_is_said_when_it_is_back() -> None:
 
 def test_a_status_says_what_is_really_sent_and_what_a_lease_that_ran_out_leaves() -> None:
     async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
+        operations = await path.begun()
         await asyncio.sleep(3)
         status = operations.status()
         assert status.free_bps == LSST.trusted_bps - sum(allocate(LSST).values())
@@ -566,231 +535,5 @@ def test_an_order_that_is_none_is_told_and_the_others_stand() -> None:
         await path.settle(operations, revision)
         assert path.rates_bps() == allocate(LSST, {"images"})
         assert "order.nonsense on the bus is not an order; delete it" in path.told
-
-    played(LSST, play, never_too_much)
-
-
-def test_an_agent_that_was_ended_and_starts_again_has_its_rules_again() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        placed = dict(path.tables["base23"].placed)
-        for pause_s in (0.0, 0.1, 5.0):
-            agent = path.running["base23"]
-            await path.stop("base23")
-            await agent.leave()
-            assert not path.tables["base23"].placed
-            await asyncio.sleep(pause_s)
-            path.agent("base23")
-            await asyncio.sleep(LSST.lease_s)
-            assert path.tables["base23"].placed == placed
-            await path.settle(operations)
-
-    played(LSST, play, never_too_much)
-
-
-def test_a_host_without_its_rules_is_not_said_to_have_what_is_ordered() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        table = path.tables["base20"]
-        place = table.place
-
-        def refuse(members: Mapping[str, Member]) -> list[str]:
-            raise HowdahError("too many rules")
-
-        table.place = refuse  # type: ignore[method-assign]
-        await asyncio.sleep(LSST.lease_s)
-        status = operations.status()
-        assert not status.settled
-        assert [flow.flow for flow in status.flows if flow.placed is False] == ["images/base20"]
-        table.place = place  # type: ignore[method-assign]
-        await asyncio.sleep(LSST.lease_s)
-        assert operations.status().settled
-        assert all(flow.placed for flow in operations.status().flows)
-
-    played(LSST, play, never_too_much)
-
-
-def test_a_request_is_not_in_force_on_hosts_whose_leases_have_run_out() -> None:
-    """What is asked for anew changes no target, so nothing has to be confirmed."""
-
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations, await operations.ask("images", "me"))
-        for host in path.tables:
-            await path.kill(host)
-        await asyncio.sleep(2 * LSST.lease_s)
-        await operations.ask("images", "me", for_s=5)
-        status = operations.status()
-        assert status.leads
-        assert not status.settled
-
-    played(LSST, play, never_too_much)
-
-
-def test_a_drained_host_may_be_away() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations, await operations.drain("base21"))
-        await path.stop("base21")
-        await path.running["base21"].leave()
-        await asyncio.sleep(2 * LSST.lease_s)
-        await path.settle(operations, await operations.ask("images", "me"))
-
-    played(LSST, play, never_too_much)
-
-
-def test_a_leader_goes_on_to_lead_while_every_agent_is_silent() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        for host in path.tables:
-            await path.kill(host)
-        for _ in range(100):
-            await asyncio.sleep(0.1)
-            assert operations.status().leads
-        assert not [line for line in path.told if "does not lead" in line]
-
-    played(LSST, play, never_too_much)
-
-
-def test_why_a_controller_leads_no_longer_is_said() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        path.told.clear()
-        path._lines["one"].is_cut = True
-        await asyncio.sleep(3)
-        assert path.told == ["one does not lead any more: the line is cut"]
-        assert operations.status().trouble == "the line is cut"
-        path._lines["one"].is_cut = False
-        await asyncio.sleep(3)
-        assert path.told[1:] == ["one leads"]
-        assert operations.status().trouble is None
-
-    played(LSST, play, never_too_much)
-
-
-def test_two_agents_of_one_host_are_told_once() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        path.told.clear()
-        other = RunningAgent("base20", path.bus, Table(), tell=path.told.append, clock_ns=now_ns)
-        task = asyncio.create_task(other.run())
-        await asyncio.sleep(5)
-        assert path.told == ["two agents report as base20 in turn; a host has one: end the other"]
-        task.cancel()
-
-    played(LSST, play)
-
-
-def test_an_agent_that_starts_again_is_not_taken_for_two() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        path.told.clear()
-        for _ in range(3):
-            await path.kill("base20")
-            path.agent("base20")
-            await asyncio.sleep(1)
-        assert path.told == []
-
-    played(LSST, play, never_too_much)
-
-
-def test_a_controller_of_another_policy_is_refused_while_the_first_leads() -> None:
-    other = loads(POLICY.replace('name = "lsst"', 'name = "other"'), "other.toml")
-
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        path.policy = other
-        path.controller("two")
-        with pytest.raises(HowdahError) as refused:
-            await asyncio.wait_for(path.ended("two"), 2)
-        assert str(refused.value) == (
-            "one leads on this bus by the policy lsst, and this one is other: give each policy a NATS "
-            "server or account of its own, or end all controllers of lsst first"
-        )
-        assert path.told == ["one leads"]
-        # What a leader that has gone has left on the bus refuses nobody.
-        await path.kill("one")
-        later = path.controller("three")
-        await asyncio.sleep(2)
-        assert later.status().leads
-
-    played(LSST, play)
-
-
-def test_another_content_of_the_same_policy_is_told() -> None:
-    changed = loads(POLICY.replace('"1Gbit"', '"900Mbit"'), "lsst.toml")
-    assert changed.digest != LSST.digest
-    assert loads(POLICY + "# The same.\n", "lsst.toml").digest == LSST.digest
-
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        path.policy = changed
-        two = path.controller("two")
-        await asyncio.sleep(3)
-        assert path.told == [
-            "one leads",
-            "one leads by another content of lsst than two has read: give all controllers the same file",
-        ]
-        assert two.status().differs
-        assert not operations.status().differs
-        await path.stop("one")
-        await asyncio.sleep(1)
-        assert two.status().leads
-        assert not two.status().differs
-
-    played(LSST, play)
-
-
-def test_a_leader_that_does_not_name_its_policy_is_followed() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        leading = f'{{"controller": "one", "epoch": {operations.status().epoch}}}'
-        await path.bus.put(LEADER, leading.encode())
-        path.policy = loads(POLICY.replace('name = "lsst"', 'name = "other"'), "other.toml")
-        two = path.controller("two")
-        await asyncio.sleep(3)
-        assert two.status().leader == "one"
-        assert not two.status().differs
-
-    played(LSST, play)
-
-
-def test_an_agent_tells_when_the_bus_goes_and_when_it_is_back() -> None:
-    async def play(path: Path) -> None:
-        operations = path.controller("one")
-        path.agents()
-        await path.settle(operations)
-        path.told.clear()
-        line = path._lines["base20"]
-        for cut_s in (0.3, 5.0):
-            line.is_cut = True
-            await asyncio.sleep(cut_s)
-            line.is_cut = False
-            await asyncio.sleep(3)
-        assert path.told == [
-            "agent of base20: the bus does not answer: the line is cut; "
-            "shares stay until their leases run out",
-            "agent of base20: the bus answers again",
-        ]
 
     played(LSST, play, never_too_much)
