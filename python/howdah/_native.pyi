@@ -315,8 +315,19 @@ class Emulator:
 class Session:
     """The near end of one transfer, speaking to ``serve`` over two descriptors."""
 
-    def __new__(cls, read_fd: int, write_fd: int) -> Self:
-        """Takes the descriptors over and sends Hello at once; does not wait for the answer."""
+    def __new__(cls, read_fd: int, write_fd: int, ahead: Sequence[int] = (), *, fill: bool = False) -> Self:
+        """Takes the descriptors over and sends Hello at once; does not wait for the answer.
+
+        ``ahead`` are connections to the far end's data port (``connect_ahead``). Encrypted streams begin on
+        them. With ``fill``, a first window of padding follows the greeting, so that the RTT is known before
+        there is data.
+        """
+
+    def begin(self, within_s: float) -> None:
+        """Begins encrypted streams on the connections made ahead, if the hello is there within this time.
+
+        What is wrong, ``hello`` says.
+        """
 
     def hello(self, timeout_s: float) -> bytes | None:
         """FarHello (remote/messages.py), or None when it is not there yet after ``timeout_s``.
@@ -393,6 +404,14 @@ class Session:
         """Whether it failed because the connection to the far end was lost: another session may go on."""
 
 # --- the rules of a site (crates/site, docs/policy.md), and the far end under them (crates/far) ---
+
+def connect_ahead(hello_fd: int, data_address: str | None, count: int, within_s: float) -> list[int]:
+    """Connections to the data port of the far end whose hello waits unread in a pipe, or comes in that time.
+
+    The hello stays in the pipe. ``data_address`` is the name or address by which ssh reaches the far host,
+    None where it goes through another one. The caller owns the descriptors. Those that cannot be made are
+    left out.
+    """
 
 class Refused(HowdahError):
     """A policy does not allow what was asked for."""

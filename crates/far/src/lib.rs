@@ -11,12 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use howdah_confine::{Landlock, Reaches, Rights, Standing, harden, only_beneath};
-use howdah_site::{Places, Policy, Ports};
+use howdah_site::{Places, Policy};
 use howdah_transfer::{FarEnd, Overseer, Reach, Site};
 use howdah_wire::printable;
 
 use crate::apart::Apart;
-use crate::options::Options;
+use crate::options::{Asked, Options};
 use crate::oversight::Oversight;
 
 mod apart;
@@ -34,8 +34,8 @@ pub fn serve(words: &[OsString]) -> u8 {
         Err(error) => return say(MISUSED, &error),
     };
     let served = match &options.root {
-        Some(root) => below(Path::new(root), options.read_only, options.ports),
-        None => everywhere(options.ports),
+        Some(root) => below(Path::new(root), options.read_only, options.asked),
+        None => everywhere(options.asked),
     };
     match served {
         Ok(code) => code,
@@ -49,25 +49,25 @@ fn say(code: u8, error: &str) -> u8 {
 }
 
 /// Serves all that this user reaches.
-fn everywhere(asked: Option<Ports>) -> Result<u8, String> {
+fn everywhere(asked: Asked) -> Result<u8, String> {
     let places = Places::of_this_host();
-    let ports = ports(&places, asked)?;
-    let far = prepare(ports, Arc::new(Oversight::new(places, None)))?;
+    let asked = allowed(&places, asked)?;
+    let far = prepare(asked, Arc::new(Oversight::new(places, None)))?;
     harden(Reaches::AllFiles).map_err(|error| error.to_string())?;
     Ok(answer(far, &Reach::default()))
 }
 
 /// Serves one folder, and confines this process to it.
-fn below(root: &Path, read_only: bool, asked: Option<Ports>) -> Result<u8, String> {
+fn below(root: &Path, read_only: bool, asked: Asked) -> Result<u8, String> {
     let places = Places::of_this_host();
-    let ports = ports(&places, asked)?;
+    let asked = allowed(&places, asked)?;
     let shown = || printable(root.as_os_str().as_bytes());
     let folder = open(root).map_err(|error| format!("cannot serve {}: {error}", shown()))?;
     // What is confined cannot read the policy, count the bytes of a day or reach the log.
     let oversight = Oversight::new(places, Some(root));
     let apart =
         Apart::start(&oversight).map_err(|error| format!("cannot serve {}: {error}", shown()))?;
-    let far = prepare(ports, apart.overseer())?;
+    let far = prepare(asked, apart.overseer())?;
     let rights = match read_only {
         true => Rights::Read,
         false => Rights::ReadAndWrite,
@@ -78,15 +78,17 @@ fn below(root: &Path, read_only: bool, asked: Option<Ports>) -> Result<u8, Strin
     Ok(answer(far, &Reach::beneath(folder, read_only)))
 }
 
-fn ports(places: &Places, asked: Option<Ports>) -> Result<Option<Ports>, String> {
-    Policy::in_force(places.clone())
-        .and_then(|policy| policy.ports_of(asked))
-        .map_err(|error| error.to_string())
+/// What is asked for, with a range of ports that the policy allows.
+fn allowed(places: &Places, asked: Asked) -> Result<Asked, String> {
+    let ports = Policy::in_force(places.clone()).and_then(|policy| policy.ports_of(asked.ports));
+    let ports = ports.map_err(|error| error.to_string())?;
+    Ok(Asked { ports, ..asked })
 }
 
-fn prepare(ports: Option<Ports>, overseer: Arc<dyn Overseer>) -> Result<FarEnd, String> {
+fn prepare(asked: Asked, overseer: Arc<dyn Overseer>) -> Result<FarEnd, String> {
     let site = Site {
-        ports: ports.map(|(least, most)| least..=most),
+        ports: asked.ports.map(|(least, most)| least..=most),
+        ahead: asked.ahead.unwrap_or_default(),
         overseer: Some(overseer),
     };
     FarEnd::prepare(site).map_err(|error| error.to_string())

@@ -12,6 +12,8 @@ use howdah_wire::printable_within;
 const USE: &str = "serve is the far end of a copy and is started over ssh; use: howdah cp SRC… HOST:PATH. \
     For a login of copies alone, in authorized_keys: howdah serve --root DIR [--read-only]";
 const HAS: &str = "it has --root DIR, --read-only and --ports A-B";
+/// The most connections that are taken ahead.
+const AHEAD_MAX: u16 = 64;
 /// Where a client can do nothing about what is wrong.
 const MEND: &str = "the command of this login, in authorized_keys or sshd_config, is for the administrator of this host \
     to mend";
@@ -45,8 +47,17 @@ pub struct Options {
     pub root: Option<OsString>,
     /// Whether it is only read.
     pub read_only: bool,
-    /// The range of data ports that is asked for.
+    /// What the near end asks for.
+    pub asked: Asked,
+}
+
+/// What a near end may ask of a far end, also where its login is for copies alone.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The range of data ports.
     pub ports: Option<Ports>,
+    /// The connections that are taken before there is a near end.
+    pub ahead: Option<u16>,
 }
 
 impl Options {
@@ -68,10 +79,14 @@ impl Options {
                         .to_owned(),
                 );
             }
-            None => None,
+            None => Asked::default(),
         };
-        // A forced command has options of its own, and the client of such a login may ask for a range, too.
-        options.ports = asked.or(options.ports);
+        // A forced command has options of its own, and the client of such a login may ask for some, too.
+        let own = options.asked;
+        options.asked = Asked {
+            ports: asked.ports.or(own.ports),
+            ahead: asked.ahead.or(own.ahead),
+        };
         Ok(options)
     }
 
@@ -95,11 +110,14 @@ impl Options {
                 b"--root" if options.root.is_none() => {
                     options.root = Some(OsString::from_vec(value()?.to_vec()));
                 }
-                b"--ports" if options.ports.is_none() => {
-                    options.ports = Some(range(value()?).map_err(Wrong::Value)?);
+                b"--ports" if options.asked.ports.is_none() => {
+                    options.asked.ports = Some(range(value()?).map_err(Wrong::Value)?);
+                }
+                b"--ahead" if options.asked.ahead.is_none() => {
+                    options.asked.ahead = Some(connections(value()?).map_err(Wrong::Value)?);
                 }
                 b"--read-only" if word == name => options.read_only = true,
-                b"--root" | b"--ports" => {
+                b"--root" | b"--ports" | b"--ahead" => {
                     return Err(Wrong::Word(format!("serve takes {shown} once")));
                 }
                 b"--read-only" => {
@@ -125,13 +143,31 @@ fn range(text: &[u8]) -> Result<Ports, String> {
     ports(&String::from_utf8_lossy(text))
 }
 
-/// The range of data ports that the client of a login for copies asks for.
-fn asked_for(asked: &OsStr) -> Result<Option<Ports>, String> {
+fn connections(text: &[u8]) -> Result<u16, String> {
+    let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number
+        .filter(|number| (1..=AHEAD_MAX).contains(number))
+        .ok_or_else(|| {
+            let shown = printable_within(text, ASKED_BYTES_MAX);
+            format!("--ahead of serve takes a number from 1 to {AHEAD_MAX}, and not '{shown}'")
+        })
+}
+
+/// What the client of a login for copies asks for.
+fn asked_for(asked: &OsStr) -> Result<Asked, String> {
     let words = shlex::bytes::split(asked.as_bytes()).unwrap_or_default();
     let wanted = behind_howdah(&words);
     match &wanted[..] {
-        [b"serve"] => Ok(None),
-        [b"serve", b"--ports", text] => range(text).map(Some),
+        [b"serve", options @ ..]
+            if options
+                .chunks(2)
+                .all(|each| matches!(each, [b"--ports" | b"--ahead", _])) =>
+        {
+            let words = options.iter().map(|word| OsString::from_vec(word.to_vec()));
+            let words: Vec<_> = words.collect();
+            let options = Options::of(&words).map_err(|wrong| wrong.in_words(false))?;
+            Ok(options.asked)
+        }
         [b"reread", ..] => Err(
             "this login is for copies by howdah cp alone, it reads nothing again; howdah verify needs another \
              login; for howdah cp leave out --verify, and give --manifest a name that ends in .b3sum"
@@ -178,11 +214,16 @@ mod tests {
         let whole = Options {
             root: Some("/data".into()),
             read_only: true,
-            ports: Some((5, 9)),
+            asked: Asked {
+                ports: Some((5, 9)),
+                ahead: Some(16),
+            },
         };
-        assert_eq!(of("--root /data --read-only --ports 5-9").unwrap(), whole);
-        assert_eq!(of("--ports=5-9 --read-only --root=/data").unwrap(), whole);
-        assert_eq!(of("--ports 7").unwrap().ports, Some((7, 7)));
+        let line = "--root /data --read-only --ports 5-9 --ahead 16";
+        assert_eq!(of(line).unwrap(), whole);
+        let line = "--ports=5-9 --ahead=16 --read-only --root=/data";
+        assert_eq!(of(line).unwrap(), whole);
+        assert_eq!(of("--ports 7").unwrap().asked.ports, Some((7, 7)));
         for (wrong, says) in [
             ("now", "serve takes no word 'now'"),
             ("--readonly", "serve has no option --readonly"),
@@ -192,6 +233,7 @@ mod tests {
             ("--ports", "--ports of serve needs a value"),
             ("--ports 1 --ports 2", "serve takes --ports once"),
             ("--root a --root b", "serve takes --root once"),
+            ("--ahead 1 --ahead 1", "serve takes --ahead once"),
             ("--read-only=1", "--read-only of serve takes no value"),
         ] {
             let word = || Wrong::Word(says.to_owned());
@@ -210,6 +252,9 @@ mod tests {
             ("--ports=0", "is no range of ports; give for example"),
             ("--ports +5", "is no range of ports; give for example"),
             ("--ports 70000", "is no range of ports; give for example"),
+            ("--ahead 0", "takes a number from 1 to 64, and not '0'"),
+            ("--ahead=65", "takes a number from 1 to 64, and not '65'"),
+            ("--ahead -1", "takes a number from 1 to 64, and not '-1'"),
             ("--read-only", "give it with --root DIR, all files"),
         ] {
             let (plain, forced) = (of(wrong).unwrap_err(), of(wrong).unwrap_err());
@@ -221,16 +266,19 @@ mod tests {
 
     #[test]
     fn a_client_asks_for_copies_and_a_range_and_nothing_else() {
-        for (asked, wanted) in [
-            ("howdah serve", None),
-            ("'/opt/my howdah' serve", None),
-            ("howdah serve --ports 50-99", Some((50, 99))),
-            ("sh -c 'a; \"b\"' howdah 'serve'", None),
+        for (asked, ports, ahead) in [
+            ("howdah serve", None, None),
+            ("'/opt/my howdah' serve", None, None),
+            ("howdah serve --ports 50-99", Some((50, 99)), None),
+            ("howdah serve --ahead 8", None, Some(8)),
+            ("sh -c 'a; \"b\"' howdah 'serve'", None, None),
             (
-                "sh -c 'a; \"b\"' howdah 'serve --ports 50-99' anew",
+                "sh -c 'a; \"b\"' howdah 'serve --ports 50-99 --ahead 8' anew",
                 Some((50, 99)),
+                Some(8),
             ),
         ] {
+            let wanted = Asked { ports, ahead };
             assert_eq!(asked_for(asked.as_ref()), Ok(wanted), "{asked}");
         }
         assert!(
@@ -251,6 +299,7 @@ mod tests {
             "howdah serve; touch x",
             "howdah serve --root /",
             "howdah serve --ports 1-2 --root /",
+            "howdah serve --ports",
             "$(touch x) serve",
             "howdah respond",
             "'unclosed",

@@ -77,7 +77,7 @@ mod _native {
     #[pymodule_export]
     use super::traffic::{UdpSink, UdpSource};
     #[pymodule_export]
-    use super::transfer::Session;
+    use super::transfer::{Session, connect_ahead};
     #[pymodule_export]
     use super::units::{
         format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_fraction,

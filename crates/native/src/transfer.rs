@@ -1,7 +1,7 @@
 //! The data plane (crates/transfer).
 
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -15,11 +15,29 @@ pub struct Session(howdah_transfer::Session);
 #[pymethods]
 impl Session {
     #[new]
-    fn new(py: Python<'_>, read_fd: RawFd, write_fd: RawFd) -> PyResult<Self> {
+    #[pyo3(signature = (read_fd, write_fd, ahead=Vec::new(), *, fill=false))]
+    fn new(
+        py: Python<'_>,
+        read_fd: RawFd,
+        write_fd: RawFd,
+        ahead: Vec<RawFd>,
+        fill: bool,
+    ) -> PyResult<Self> {
         let (read, write) = own(read_fd, write_fd)?;
+        // SAFETY: the caller hands them over and uses them no more, as the stubs say.
+        let ahead = ahead
+            .into_iter()
+            .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        let ahead = ahead.map(TcpStream::from).collect();
         py.detach(|| howdah_transfer::Session::new(read, write))
-            .map(Self)
+            .map(|session| Self(session.with_connections(ahead, fill)))
             .map_err(raise)
+    }
+
+    fn begin(&self, py: Python<'_>, within_s: f64) -> PyResult<()> {
+        let within = duration(within_s)?;
+        py.detach(|| self.0.begin(within));
+        Ok(())
     }
 
     fn hello(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Vec<u8>>> {
@@ -105,6 +123,25 @@ impl Session {
     fn lost_connection(&self) -> bool {
         self.0.lost_connection()
     }
+}
+
+/// Connections to the far end whose hello waits unread in a pipe.
+#[pyfunction]
+pub(crate) fn connect_ahead(
+    py: Python<'_>,
+    hello_fd: RawFd,
+    data_address: Option<&str>,
+    count: u16,
+    within_s: f64,
+) -> PyResult<Vec<RawFd>> {
+    let within = duration(within_s)?;
+    if hello_fd < 0 {
+        return Err(raise("a pipe is needed"));
+    }
+    // SAFETY: the caller keeps it open meanwhile, as the stubs say.
+    let pipe = unsafe { BorrowedFd::borrow_raw(hello_fd) };
+    let made = py.detach(|| howdah_transfer::connect_ahead(pipe, data_address, count, within));
+    Ok(made.into_iter().map(IntoRawFd::into_raw_fd).collect())
 }
 
 /// Takes both descriptors over.

@@ -13,6 +13,7 @@ mod streams;
 pub mod tls;
 mod tree;
 
+pub use connect::ahead::connect_ahead;
 #[doc(hidden)]
 pub use connect::connections;
 pub use error::TransferError;

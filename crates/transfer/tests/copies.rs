@@ -1,6 +1,7 @@
 //! The tests of copies with both ends in one process, and of ends made by hand: one program, because each test program is
 //! compiled and linked. Tests that change, or measure, the process that they are in have programs of their own.
 
+mod ahead;
 mod between;
 mod broken;
 mod by_far;

@@ -60,6 +60,7 @@ fn run(job: &Value, limit: Limit) -> (Result<Value, String>, Arc<Limit>) {
     let limit = Arc::new(limit);
     let site = Site {
         ports: Some(46_230..=46_269),
+        ahead: 0,
         overseer: Some(limit.clone()),
     };
     let (near, far) = UnixStream::pair().unwrap();

@@ -35,6 +35,7 @@ def start(**given: "Any") -> int:  # noqa: ANN401
                 patience_s=lambda: patience_of(given["patience"]),
                 ports=lambda: ports_of(given["ports"]),
                 modules=_LOADED,
+                encrypt=not given["plaintext"],
             )
         gc.enable()
         # A C extension whose loading is broken off crashes when Python ends.

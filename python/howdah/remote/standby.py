@@ -7,8 +7,12 @@ copy that went well the next far end is started at once (``leave``), says its he
 login is kept. A process of its own holds the pipes of that ssh and gives them to the first copy that asks for
 the same: this release, the host, howdah there, and all that ssh resolves for it. The protocol has no part in
 it. However the holder ends, its pipes close, and with them ssh and the far end.
+
+Meanwhile the holder also connects to the data port of that far end, as often as the copy before had streams.
+The next copy gets these connections with the pipes, and begins on them.
 """
 
+import _thread
 import contextlib
 import os
 import select
@@ -16,6 +20,7 @@ import socket
 import sys
 import time
 import zlib
+from collections import namedtuple
 
 from howdah import HowdahError, __version__, _native, interrupt
 from howdah.remote import endpoints, hosts, ssh
@@ -23,12 +28,27 @@ from howdah.remote import endpoints, hosts, ssh
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     Ports = tuple[int, int]
 
+_HELLO_S = 20.0
+"""The longest that a far end may take until it can be connected to; the next copy does not wait for that."""
+_GREET_S = 0.02
+"""The longest that a copy waits, before all else, for a hello that has been there for long."""
+AHEAD_MAX = 64
+"""The most connections that a far end takes ahead (crates/far/src/options.rs)."""
+_FILL = b"fill"
 _WORD_S = 1.0
 """The longest that either side of the socket may take to say its one word."""
 _KEY_BYTES_MAX = 2**16
+
+
+Ahead = namedtuple("Ahead", ["count", "fill"])
+Ahead.__doc__ = (
+    "How many connections are made ahead, and whether the next copy fills a window of each at once."
+)
+NONE_AHEAD = Ahead(0, fill=False)
 
 
 class FarSession:
@@ -43,9 +63,13 @@ class FarSession:
         asks: bool = True,
         ports: "Ports | None" = None,
         modules: "Sequence[str]" = (),
+        ahead: bool = False,
+        sends: bool = False,
     ) -> None:
         """Takes the far end that waits, or starts one, with a data port of a range if there is one.
 
+        ``ahead``: encrypted streams may begin on connections that were made ahead; ``sends``: data leaves
+        this host.
         Raises HowdahError when ssh cannot be started.
         """
         self.key = (host, command, ports)
@@ -55,19 +79,29 @@ class FarSession:
         self.ports = ports or hosts.ports(*login.names)
         self.through_kept = login.control is not None and os.access(login.control, os.F_OK)
         """Whether ssh may go through a login that an earlier copy left."""
-        waited = _take_waiting(login, command, self.ports)
+        waited, made, fill = _take_waiting(login, command, self.ports)
         self.waited = waited is not None
         """Whether an earlier copy left it ready: what it says of its host was true at that time."""
         pipes = waited or login.start(command, asks=asks, role=_role(self.ports), patience_s=patience_s)
         self.how = ""
         """How the far end was started: ``far_command.ANEW`` where howdah there is another version."""
-        self._speak(login, pipes)
+        if not ahead:
+            for fd in made:
+                os.close(fd)
+            made = []
+        self.ahead = len(made)
+        """The connections on which encrypted streams have begun."""
+        self._speak(login, pipes, made, fill=fill and sends)
+        if made:
+            self.session.begin(_GREET_S)
 
-    def _speak(self, login: ssh.Login, pipes: ssh.Pipes) -> None:
+    def _speak(
+        self, login: ssh.Login, pipes: ssh.Pipes, made: "Sequence[int]" = (), *, fill: bool = False
+    ) -> None:
         self.far = ssh.FarProcess(login, pipes)
         self.spare: tuple[int, int] | None = (os.dup(pipes.read_fd), os.dup(pipes.write_fd))
         """The same pipes once more, until the hello has come: what answers may not be howdah yet."""
-        self.session = _native.Session(self.far.read_fd, self.far.write_fd)
+        self.session = _native.Session(self.far.read_fd, self.far.write_fd, made, fill=fill)
 
     def settle(self) -> None:
         """Closes the spare pipes, after which the session alone holds them."""
@@ -88,7 +122,7 @@ class FarSession:
         self.far.end(keep_login=True)
         self.far.close()
         login, command, role = self.far.login, self.key[1], _role(self.ports)
-        self.how, self.waited = how, False
+        self.how, self.waited, self.ahead = how, False, 0
         self._speak(
             login, login.start(command, asks=self._asks, role=role, patience_s=self.patience_s, how=how)
         )
@@ -108,6 +142,7 @@ def begin(
     patience_s: "Callable[[], float]",
     ports: "Callable[[], Ports | None]",
     modules: "Sequence[str]",
+    encrypt: bool,
 ) -> None:
     """Starts ssh if these names (SRC… DST) lead to a far host; of two to the one that sends.
 
@@ -116,8 +151,13 @@ def begin(
     try:
         way = endpoints.route(names, memory=memory)
         host = way.origin or way.host
+        ahead, sends = encrypt and way.origin is None, way.direction == "push"
         with interrupt.Held():
-            _begun.append(FarSession(host, far_howdah, patience_s(), ports=ports(), modules=modules))
+            _begun.append(
+                FarSession(
+                    host, far_howdah, patience_s(), ports=ports(), modules=modules, ahead=ahead, sends=sends
+                )
+            )
     except HowdahError:
         # The run comes to the same place, and reports it as it reports everything.
         return
@@ -130,13 +170,15 @@ def take(
     *,
     asks: bool = True,
     ports: "Ports | None" = None,
+    ahead: bool = False,
+    sends: bool = False,
 ) -> FarSession:
     """The session that was begun for this far end, or a new one, for which ssh may ask the user or not."""
     if _begun and _begun[0].key == (host, command, ports):
         return _begun.pop()
     drop()
     _reap()
-    return FarSession(host, command, patience_s, asks=asks, ports=ports)
+    return FarSession(host, command, patience_s, asks=asks, ports=ports, ahead=ahead, sends=sends)
 
 
 def drop() -> None:
@@ -153,28 +195,36 @@ def release(session: FarSession) -> None:
     _ending.append(session.far)
 
 
-def leave(login: ssh.Login, command: str | None, ports: "Ports | None" = None) -> None:
-    """Has a process of its own keep a far end for the next copy; returns at once."""
+def leave(
+    login: ssh.Login, command: str | None, ports: "Ports | None" = None, ahead: Ahead = NONE_AHEAD
+) -> None:
+    """Has a process of its own keep a far end for the next copy, and connect to it; returns at once."""
     if login.sockets is None:
         return
     _reap()
-    argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host, _role(ports)]
+    how_many = f"{ahead.count}{'+' if ahead.fill else ''}"
+    argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host, _role(ports), how_many]
     streams = (ssh.nowhere(), ssh.nowhere(), ssh.nowhere())
     _holders.append(ssh.spawn(argv + ([command] if command else []), streams, session=True))
 
 
 def main(words: list[str]) -> int:
-    """``howdah standby HOST ROLE [COMMAND]``: holds a far end until a copy takes it, or it ends."""
-    if len(words) < 2:
+    """``howdah standby HOST ROLE N[+] [COMMAND]``: holds a far end until a copy takes it, or it ends.
+
+    With N connections to it; ``+`` has the copy fill a window of each.
+    """
+    if len(words) < 3 or not words[2].removesuffix("+").isdecimal():
         print(
             "howdah: standby is started by a copy, for the next one; use: howdah cp SRC… HOST:PATH",
             file=sys.stderr,
         )
         return 2
-    host, role, command = words[0], words[1], words[2] if len(words) > 2 else None
+    host, role, how_many = words[:3]
+    command = words[3] if len(words) > 3 else None
+    ahead = Ahead(int(how_many.removesuffix("+")), fill=how_many.endswith("+"))
     login = ssh.Login(host)
     if login.sockets is not None:
-        _keep(login, command, role)
+        _keep(login, command, role, ahead)
     return 0
 
 
@@ -208,28 +258,35 @@ def _socket() -> socket.socket:
     return made
 
 
-def _take_waiting(login: ssh.Login, command: str | None, ports: "Ports | None") -> ssh.Pipes | None:
+def _take_waiting(
+    login: ssh.Login, command: str | None, ports: "Ports | None"
+) -> "tuple[ssh.Pipes | None, list[int], bool]":
+    """The pipes of the far end that waits, the connections to it, and whether they are to be filled."""
     if login.sockets is None:
-        return None
+        return None, [], False
     path, key = _address(login, command, _role(ports))
     count = len(ssh.Pipes._fields)
     with _socket() as asking:
         try:
             asking.connect(path)
             asking.send(key)
-            _, fds, _, _ = socket.recv_fds(asking, 1, count, socket.MSG_CMSG_CLOEXEC)
+            word, fds, _, _ = socket.recv_fds(asking, len(_FILL), count + AHEAD_MAX, socket.MSG_CMSG_CLOEXEC)
         except OSError:
-            return None
-    return ssh.Pipes(*fds) if len(fds) == count else None
+            return None, [], False
+    if len(fds) < count:
+        return None, [], False
+    return ssh.Pipes(*fds[:count]), list(fds[count:]), word == _FILL
 
 
-def _keep(login: ssh.Login, command: str | None, role: str) -> None:
+def _keep(login: ssh.Login, command: str | None, role: str, ahead: Ahead) -> None:
     path, key = _address(login, command, role)
     with _socket() as listener:
         if not _listen(listener, path):
             return
         try:
-            _wait(listener, key, login.start(command, asks=False, role=role))
+            started = f"{role} --ahead {ahead.count}" if ahead.count else role
+            pipes = login.start(command, asks=False, role=started)
+            _wait(listener, key, pipes, _Connecting(pipes, login.data_address, ahead))
         finally:
             os.unlink(path)  # noqa: PTH108
 
@@ -249,7 +306,26 @@ def _listen(listener: socket.socket, path: str) -> bool:
     return True
 
 
-def _wait(listener: socket.socket, key: bytes, pipes: ssh.Pipes) -> None:
+class _Connecting:
+    """Connections to a far end, made in a thread of their own: a copy may come before they are there."""
+
+    def __init__(self, pipes: ssh.Pipes, data_address: str | None, ahead: Ahead) -> None:
+        self._made: list[int] = []
+        self.fill = ahead.fill
+        if ahead.count:
+            asked = (pipes.read_fd, data_address, ahead.count, _HELLO_S)
+            _thread.start_new_thread(self._connect, asked)
+
+    def _connect(self, *asked: "Any") -> None:  # noqa: ANN401
+        self._made = _native.connect_ahead(*asked)
+
+    @property
+    def made(self) -> list[int]:
+        """Those that stand."""
+        return self._made
+
+
+def _wait(listener: socket.socket, key: bytes, pipes: ssh.Pipes, ahead: _Connecting) -> None:
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(pipes.pidfd, select.POLLIN)
@@ -261,5 +337,6 @@ def _wait(listener: socket.socket, key: bytes, pipes: ssh.Pipes) -> None:
         with asking, contextlib.suppress(OSError):
             asking.settimeout(_WORD_S)
             if asking.recv(_KEY_BYTES_MAX) == key:
-                socket.send_fds(asking, [b"\0"], pipes)
+                made = ahead.made
+                socket.send_fds(asking, [_FILL if ahead.fill and made else b"\0"], [*pipes, *made])
                 return

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from howdah import _native, interrupt
+from howdah import HowdahError, _native, interrupt
 from howdah.arguments import NotHere, literal
 from howdah.remote import standby
 from howdah.remote.far import CANCEL_S, hello
 from howdah.remote.messages import Between, FarHello, Job
 from howdah.remote.standby import FarSession, take
 from howdah.text import printable
+from howdah.transfer import ahead
 from howdah.transfer.display import Display
 from howdah.transfer.request import Request
 from howdah.values.plan import Plan
@@ -101,6 +102,11 @@ class FarEnds:
             raise NotHere(f"{literal(str(error))}; {self._instead()}") from None
         return Greeted(msgspec.structs.replace(second, rtt_s=rtt_s, addresses=[]), first)
 
+    def check(self, plan: Plan) -> None:
+        """Raises HowdahError where what has begun is not as the plan has it."""
+        if not plan.encrypt and any(each.ahead for each in self._started):
+            raise HowdahError("the streams have begun encrypted")
+
     def start(self, job: Job, plan: Plan, lost: _native.Session | None) -> None:
         """Gives the far ends their job. ``lost`` is the copy's session before this one."""
         job = msgspec.structs.replace(job, between=self._between)
@@ -114,12 +120,12 @@ class FarEnds:
         """The new lines of what they have written to standard error."""
         return "".join(each.far.new_stderr(to_end=to_end) for each in self._started)
 
-    def release(self) -> None:
+    def release(self, ahead: standby.Ahead) -> None:
         """Leaves far ends that end by themselves, and has others wait for the next copy."""
         for each in self._started:
             standby.release(each)
             if self._request.keeps_far_end:
-                standby.leave(each.far.login, self._request.far_howdah, each.ports)
+                standby.leave(each.far.login, self._request.far_howdah, each.ports, ahead)
 
     def end(self, *, keep_login: bool) -> None:
         """Ends what has not ended well."""
@@ -137,9 +143,16 @@ class FarEnds:
     def _take(self) -> None:
         request, host = self._request, self._hosts[len(self._started)]
         with interrupt.Held():
-            self._started.append(
-                take(host, request.far_howdah, request.patience_s, asks=self._asks, ports=request.ports)
+            taken = take(
+                host,
+                request.far_howdah,
+                request.patience_s,
+                asks=self._asks,
+                ports=request.ports,
+                ahead=ahead.uses(request),
+                sends=request.route.direction == "push",
             )
+            self._started.append(taken)
             if len(self._hosts) > 1:
                 self._started[-1].far.mark = host.rpartition("@")[2]
 

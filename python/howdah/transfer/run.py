@@ -21,7 +21,7 @@ from howdah.remote import hosts
 from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, judged
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Job, Progress
-from howdah.transfer import globs, incomplete, sources
+from howdah.transfer import ahead, globs, incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
 from howdah.transfer.ends import FarEnds
@@ -217,7 +217,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = run.close_account()
         finished = True
-        ends.release()
+        ends.release(ahead.after(request, underway, outcome))
     except HowdahError as error:
         keep_login = keep_login or isinstance(error, StaleHello)
         raise run.detour.explained(error) from None
@@ -261,6 +261,7 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         run.connect_s = request.before_s + time.monotonic() - run.began_s
         with judged(ends.sessions):
             decided = plan_of(request, kind, path, handed)
+            ends.check(decided)
         run.plan = run.resuming.planned(decided, path, kind.others_present)
         run.request = request
         _begin_at_site(run, path)

@@ -172,6 +172,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     target: str | None = None
     """The path at the receiver at which the only source landed; of several, that of the folder. Null where
     no files were copied, and in records of before."""
+    streams_ahead: int = 0
+    """The data streams that began on connections which had been made ahead, when the copy before ended."""
     connections_replaced: int = 0
     """The data streams' connections that broke, and that others replaced."""
     outages: int = 0

@@ -2,13 +2,14 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use howdah_tcp::{Patience, SocketPlan, connect_again, connect_first};
 use howdah_wire::Connection;
 
+use crate::connect::ahead::Ahead;
 use crate::connect::detour::{Detour, Found};
 use crate::connect::pending::stream_hello;
 use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, Work, accept, duplicate, run};
@@ -41,6 +42,8 @@ pub struct Dialling {
     pub token: [u8; 32],
     /// Encryption, unless they are plaintext.
     pub keys: Option<SessionKeys>,
+    /// The connections that were made ahead, until a stream takes them.
+    pub ahead: Mutex<Ahead>,
     /// How sockets are set up.
     pub plan: SocketPlan,
 }
@@ -218,6 +221,15 @@ fn connect(
     reached: &mut Reached,
 ) -> Result<Option<Box<dyn Stream>>, TransferError> {
     let again = connection.incarnation > 0;
+    if !again && let Some(made) = lock(&dialling.ahead).take(connection.stream, &dialling.plan) {
+        *reached = Reached::Far(Duration::ZERO);
+        context.connections.claim(connection);
+        context
+            .abort
+            .register(connection, duplicate(made.socket())?);
+        lock(&context.board.notes).ahead += 1;
+        return Ok(Some(Box::new(made)));
+    }
     let Some(socket) = connect_to(context, dialling, again, reached)? else {
         return Ok(None);
     };

@@ -1,6 +1,7 @@
 //! How data streams come to be: the near end dials, the far end listens and admits the peers that prove
 //! that they belong to the session. A connection that breaks is replaced. A port that may be shut is tried first.
 
+pub mod ahead;
 pub mod connections;
 pub mod detour;
 pub mod dial;

@@ -222,6 +222,7 @@ pub fn hear(context: &Arc<Context>, message: &Message) -> Result<(), TransferErr
                     detour: None,
                     token: *token,
                     keys,
+                    ahead: Mutex::default(),
                     plan,
                 });
                 dial_all(context, &dialling, &work)?;

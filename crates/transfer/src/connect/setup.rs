@@ -2,10 +2,10 @@
 //! belongs to the session.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
+use crate::connect::ahead::Ahead;
 use crate::connect::detour::Detour;
 use crate::connect::dial::{Dialling, dial_all};
 use crate::connect::near_port::{Caller, Listening};
@@ -69,6 +70,8 @@ pub enum StreamSetup {
         token: [u8; 32],
         /// Encryption, unless they are plaintext.
         keys: Option<SessionKeys>,
+        /// The connections that were made ahead.
+        ahead: Ahead,
     },
     /// They are accepted.
     Accept {
@@ -96,11 +99,7 @@ pub struct NearEnd {
 /// # Errors
 /// When the kernel gives no port.
 pub fn reserve(at: SocketAddr, ports: Option<RangeInclusive<u16>>) -> Result<Bound, TransferError> {
-    let plan = SocketPlan {
-        buffer_bytes: Some(LISTENER_BUFFER_BYTES),
-        window_bytes: Some(LISTENER_WINDOW_BYTES),
-        ..SocketPlan::default()
-    };
+    let plan = unplanned();
     let any: SocketAddr = match at {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -134,6 +133,27 @@ pub fn reserve(at: SocketAddr, ports: Option<RangeInclusive<u16>>) -> Result<Bou
     })
 }
 
+/// How sockets are set up before there is a plan; [`set_up`] does the rest.
+pub(crate) fn unplanned() -> SocketPlan {
+    SocketPlan {
+        buffer_bytes: Some(LISTENER_BUFFER_BYTES),
+        window_bytes: Some(LISTENER_WINDOW_BYTES),
+        ..SocketPlan::default()
+    }
+}
+
+/// Sets a socket up by its plan that was connected before there was one.
+///
+/// # Errors
+/// What the kernel refuses here it would refuse every stream.
+pub(crate) fn set_up(socket: BorrowedFd<'_>, plan: &SocketPlan) -> Result<(), TransferError> {
+    let set_up = plan.apply(socket).and_then(|()| match plan.buffer_bytes {
+        Some(_) => Ok(()),
+        None => tune_again(socket),
+    });
+    set_up.map_err(|error| TransferError::Here(error.to_string()))
+}
+
 /// How sockets of a plan are set up; `sends` says whether payload leaves through them.
 fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
     SocketPlan {
@@ -164,12 +184,14 @@ impl StreamSetup {
                 detour,
                 token,
                 keys,
+                ahead,
             } => {
                 let dialling = Arc::new(Dialling {
                     addresses,
                     detour,
                     token,
                     keys,
+                    ahead: Mutex::new(ahead),
                     plan,
                 });
                 dial_all(context, &dialling, &work)
@@ -313,7 +335,7 @@ fn accept_streams(
             }
             let admission = Arc::clone(admission);
             context.spawn("howdah-stream", move |context| {
-                admission.set_up(&peer.socket)?;
+                set_up(peer.socket.as_fd(), &admission.plan)?;
                 let connection = peer.connection;
                 let outcome = admit(context, peer).and_then(|mut opened| {
                     run(context, connection, &mut *opened, &*admission.work)
@@ -343,20 +365,6 @@ fn wait_for_peers(listener: &TcpListener, pending: &PendingPeers) -> Result<(), 
     }
 }
 
-impl Admission {
-    /// Sets a socket up as planned; what the kernel refuses here it would refuse every stream.
-    fn set_up(&self, socket: &TcpStream) -> Result<(), TransferError> {
-        let set_up = self
-            .plan
-            .apply(socket)
-            .and_then(|()| match self.plan.buffer_bytes {
-                Some(_) => Ok(()),
-                None => tune_again(socket),
-            });
-        set_up.map_err(|error| TransferError::Here(error.to_string()))
-    }
-}
-
 /// Goes on with a connection that is of this session.
 fn admit(context: &Context, peer: ProvenPeer) -> Result<Box<dyn Stream>, TransferError> {
     let ProvenPeer {
@@ -376,7 +384,7 @@ fn admit(context: &Context, peer: ProvenPeer) -> Result<Box<dyn Stream>, Transfe
     Ok(opened)
 }
 
-pub(crate) fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {
+pub(crate) fn duplicate(socket: impl AsFd) -> Result<OwnedFd, TransferError> {
     Ok(socket
         .as_fd()
         .try_clone_to_owned()
@@ -386,6 +394,7 @@ pub(crate) fn duplicate(socket: &TcpStream) -> Result<OwnedFd, TransferError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpStream;
 
     #[test]
     fn a_port_is_open_at_the_address_of_ssh_and_nowhere_else() {

@@ -289,6 +289,8 @@ pub struct Notes {
     pub current: Option<(u16, TreePath)>,
     /// Data streams open.
     pub streams: u16,
+    /// Data streams that began on connections which were made ahead; known to the near end.
+    pub ahead: u64,
     /// Connections of data streams that broke and were replaced; known to the near end.
     pub replaced: u64,
     /// What the path was out for.

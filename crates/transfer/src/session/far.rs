@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use howdah_tcp::{Bound, HostLimits, ssh_rtt};
 use howdah_wire::{DataPort, Direction, FarHello, Hello, Job, Message, Peer, Sample, Side, Way};
 
+use crate::connect::ahead::{Ahead, Opened, OwnPort};
 use crate::connect::pending::PendingPeers;
-use crate::connect::setup::{NearEnd, StreamSetup, reserve};
+use crate::connect::setup::{NearEnd, SETUP_TIMEOUT, StreamSetup, reserve};
 use crate::connect::tried_port::{self, OPENS_WITHIN};
 use crate::end::abort::Abort;
 use crate::end::context::{Board, Context};
@@ -109,8 +110,9 @@ impl FarEnd {
         };
         let limits = limits_to_watch();
         let outdated = || limits_to_watch() != limits;
-        let job = wait_for_job(inbox, self.bound, try_port, expand, outdated)?;
-        let Some((hello, job, listener)) = job else {
+        let port = OwnPort::new(self.bound, self.site.ahead.into(), self.client)?;
+        let job = wait_for_job(inbox, port, try_port, expand, outdated)?;
+        let Some((hello, job, Opened { listener, ahead })) = job else {
             return Ok(());
         };
         if job.direction == Direction::Push
@@ -140,6 +142,7 @@ impl FarEnd {
                     detour: None,
                     token: *token,
                     keys,
+                    ahead: Ahead::default(),
                 }
             }
             _ => {
@@ -150,9 +153,14 @@ impl FarEnd {
                     }),
                     _ => None,
                 };
+                let mut pending = PendingPeers::new(token, keys, from);
+                let until = Instant::now() + SETUP_TIMEOUT;
+                for (socket, from) in ahead {
+                    pending.take(socket, from, until);
+                }
                 StreamSetup::Accept {
                     listener,
-                    pending: PendingPeers::new(token, keys, from),
+                    pending,
                     near,
                 }
             }
@@ -279,12 +287,12 @@ fn limits_to_watch() -> Option<HostLimits> {
 /// this end has said of its host is `outdated` before there is one.
 fn wait_for_job(
     inbox: &Receiver<Event>,
-    bound: Bound,
+    port: OwnPort,
     try_port: impl Fn(Asked) -> Result<(), TransferError>,
     expand: impl Fn(Vec<Vec<u8>>),
     outdated: impl Fn() -> bool,
-) -> Result<Option<(Hello, Job, TcpListener)>, TransferError> {
-    let (mut greeting, mut listener, mut bound) = (None, None, Some(bound));
+) -> Result<Option<(Hello, Job, Opened)>, TransferError> {
+    let (mut greeting, mut opened, mut port) = (None, None, Some(port));
     let deadline = Instant::now() + JOB_WITHIN;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -306,10 +314,9 @@ fn wait_for_job(
         };
         match event {
             Event::Message(Message::Hello(hello)) => {
-                // Until a near end is there nobody can connect, however long this end is kept ready.
-                if let Some(bound) = bound.take() {
-                    let open = bound.listen();
-                    listener = Some(open.map_err(|error| TransferError::Here(error.to_string()))?);
+                // Until a near end is there nobody else can connect, however long this end is kept ready.
+                if let Some(port) = port.take() {
+                    opened = Some(port.open()?);
                 }
                 greeting = Some(hello);
             }
@@ -317,8 +324,8 @@ fn wait_for_job(
             Event::Message(Message::TryNear(port)) => try_port(Asked::Near(port))?,
             Event::Message(Message::Expand(patterns)) => expand(patterns),
             Event::Message(Message::Job(job)) => {
-                let begun = greeting.zip(listener);
-                return Ok(begun.map(|(hello, listener)| (hello, *job, listener)));
+                let begun = greeting.zip(opened);
+                return Ok(begun.map(|(hello, opened)| (hello, *job, opened)));
             }
             Event::Message(Message::Failed(_) | Message::Cancel) | Event::Closed(None) => break,
             Event::Closed(Some(error)) | Event::Failed(error) | Event::Stop(error) => {

@@ -1,5 +1,6 @@
 //! A near end before its job: the greeting, and what its far end says until then.
 
+use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -7,25 +8,41 @@ use std::time::{Duration, Instant};
 use howdah_wire::limits::MAX_TEXT_BYTES;
 use howdah_wire::{FarHello, Message, printable_within};
 
+use crate::connect::ahead::Ahead;
 use crate::connect::near_port::NearPort;
 use crate::end::abort::lock;
 use crate::error::TransferError;
 use crate::session::control::{Channel, Event};
 use crate::session::near::Session;
 use crate::session::report;
+use crate::tls::SessionKeys;
 
 /// What there is before the transfer runs.
 pub(super) struct Setup {
     pub(super) channel: Option<Channel>,
     pub(super) inbox: Option<Receiver<Event>>,
     pub(super) hello: Option<FarHello>,
+    /// Connections that were made ahead, until the far end's hello is there.
+    pub(super) made: Option<Made>,
+    /// Why none will come, until somebody asks.
+    pub(super) failed: Option<TransferError>,
+    /// The same connections, greeted on.
+    pub(super) ahead: Ahead,
     /// A port of this host that the far end was asked to try.
     pub(super) near_port: Option<NearPort>,
     pub(super) thread: Option<JoinHandle<()>>,
 }
 
+/// Connections that were made ahead.
+pub(super) struct Made {
+    pub(super) sockets: Vec<TcpStream>,
+    /// Whether padding follows the greeting.
+    pub(super) fill: bool,
+}
+
 /// A far end that has said hello and has no job yet.
 pub(super) struct Greeted {
+    pub(super) ahead: Ahead,
     pub(super) hello: FarHello,
     pub(super) channel: Channel,
     pub(super) inbox: Receiver<Event>,
@@ -38,6 +55,7 @@ impl Setup {
             hello,
             channel,
             inbox,
+            ahead,
             ..
         } = self;
         match (hello.take(), channel.take(), inbox.take()) {
@@ -45,6 +63,7 @@ impl Setup {
                 hello,
                 channel,
                 inbox,
+                ahead: std::mem::take(ahead),
             }),
             _ => Err(TransferError::Here(
                 "the session is not ready for a job".to_owned(),
@@ -90,17 +109,32 @@ impl Setup {
 }
 
 impl Session {
+    /// Begins on the connections that were made ahead, if the far end's hello is there within this time. What is wrong,
+    /// [`Self::hello`] says.
+    pub fn begin(&self, within: Duration) {
+        let begun = self.hello(within);
+        lock(&self.setup).failed = begun.err();
+    }
+
     /// FarHello as JSON, or `None` when it is not there after `timeout`.
     ///
     /// # Errors
     /// When the far end is no howdah, another version, or has gone.
     pub fn hello(&self, timeout: Duration) -> Result<Option<Vec<u8>>, TransferError> {
         let mut setup = lock(&self.setup);
+        if let Some(error) = setup.failed.take() {
+            return Err(error);
+        }
         if setup.hello.is_none() {
             setup.hello = setup.heard(Instant::now() + timeout, |message| match message {
                 Message::FarHello(hello) => Some(*hello),
                 _ => None,
             })?;
+            let Setup { hello, made, .. } = &mut *setup;
+            if let Some((hello, made)) = hello.as_ref().zip(made.take()) {
+                let keys = SessionKeys::agree(&self.identity, &hello.key)?;
+                setup.ahead = Ahead::greet(made.sockets, &keys, &hello.token, made.fill);
+            }
         }
         setup.hello.as_ref().map(report::far_hello).transpose()
     }

@@ -1,5 +1,6 @@
 //! The near end of one transfer, as its owner has it: started, watched, steered and stopped.
 
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, SyncSender, TrySendError};
@@ -9,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use howdah_wire::{Hello, Job, Message, Side};
 
+use crate::connect::ahead::Ahead;
 use crate::end::abort::{Abort, lock};
 use crate::end::context::Board;
 use crate::end::digests::{Digests, Unconfirmed};
 use crate::error::TransferError;
 use crate::session::control::{Channel, Event, MAX_EVENTS};
-use crate::session::greeting::{Greeted, Setup};
+use crate::session::greeting::{Greeted, Made, Setup};
 use crate::session::job::{self, Asked};
 use crate::session::liveness::NEAR_PATIENCE;
 use crate::session::near_end::Near;
@@ -28,7 +30,7 @@ const ROOM_GLANCE: Duration = Duration::from_millis(1);
 /// The near end of one transfer, speaking to [`crate::serve`] over two descriptors.
 pub struct Session {
     pub(super) events: SyncSender<Event>,
-    identity: Arc<Identity>,
+    pub(super) identity: Arc<Identity>,
     pub(super) patience: Duration,
     pub(super) setup: Mutex<Setup>,
     pub(super) shared: Arc<Shared>,
@@ -66,6 +68,9 @@ impl Session {
             channel: Some(channel),
             inbox: Some(inbox),
             hello: None,
+            made: None,
+            failed: None,
+            ahead: Ahead::default(),
             near_port: None,
             thread: None,
         };
@@ -76,6 +81,14 @@ impl Session {
             setup: Mutex::new(setup),
             shared: Arc::default(),
         })
+    }
+
+    /// The same session on connections that were made ahead. They are greeted on as soon as the far end's hello is there;
+    /// with `fill`, a first window of padding follows on each.
+    #[must_use]
+    pub fn with_connections(self, sockets: Vec<TcpStream>, fill: bool) -> Self {
+        lock(&self.setup).made = Some(Made { sockets, fill });
+        self
     }
 
     /// The same session with another limit on how long the far end may be there and do nothing.
@@ -121,6 +134,7 @@ impl Session {
             hello,
             channel,
             inbox,
+            ahead,
         } = setup.greeted()?;
         let digests = digests.map_or_else(Digests::nowhere, |path| Digests::to_file(&path));
         let digests = digests.after(lost.map(Self::take_unconfirmed).unwrap_or_default());
@@ -137,6 +151,7 @@ impl Session {
             data_address,
             detour_port,
             near_ports,
+            ahead: Mutex::new(ahead),
             board,
             list: Mutex::new(list),
             pipe: Mutex::new(pipe),

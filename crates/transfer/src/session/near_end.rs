@@ -1,6 +1,6 @@
 //! The near end of one transfer at work: what it opens, the job it gives, and the role it then has.
 
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use howdah_wire::limits::MAX_TEXT_BYTES;
 use howdah_wire::{Direction, FarHello, Job, Message, Sample, Side, printable_within};
 
+use crate::connect::ahead::{Ahead, addresses};
 use crate::connect::detour::Detour;
 use crate::connect::near_port::NearPort;
 use crate::connect::setup::{SETUP_TIMEOUT, StreamSetup};
@@ -42,6 +43,7 @@ pub struct Near {
     pub(super) data_address: Option<String>,
     pub(super) detour_port: Option<u16>,
     pub(super) near_ports: Option<RangeInclusive<u16>>,
+    pub(super) ahead: Mutex<Ahead>,
     pub(super) board: Arc<Board>,
     /// The list of what is moved, until it is read.
     pub(super) list: Mutex<Option<NamesFile>>,
@@ -200,21 +202,7 @@ impl Near {
             .encrypt
             .then(|| SessionKeys::agree(&self.identity, &self.hello.key));
         let keys = keys.transpose()?;
-        let port = self.hello.port;
-        let names = match &self.data_address {
-            Some(address) => std::slice::from_ref(address),
-            None => &self.hello.addresses,
-        };
-        let mut addresses: Vec<SocketAddr> = Vec::new();
-        for name in names {
-            // One that cannot be resolved here may be of use to others.
-            addresses.extend(
-                (name.as_str(), port)
-                    .to_socket_addrs()
-                    .into_iter()
-                    .flatten(),
-            );
-        }
+        let addresses = addresses(self.data_address.as_deref(), &self.hello);
         let round_trip = Duration::from_nanos(self.hello.rtt_ns.unwrap_or_default());
         let detour = self.detour_port.map(|port| {
             Detour::new(
@@ -226,7 +214,7 @@ impl Near {
         if addresses.is_empty() && detour.is_none() {
             return Err(TransferError::Here(format!(
                 "no address for the data streams in: {}; name one with --data-address",
-                printable_within(names.join(" ").as_bytes(), MAX_TEXT_BYTES)
+                printable_within(self.names().as_bytes(), MAX_TEXT_BYTES)
             )));
         }
         Ok(StreamSetup::Connect {
@@ -234,7 +222,13 @@ impl Near {
             detour,
             token: self.hello.token,
             keys,
+            ahead: std::mem::take(&mut lock(&self.ahead)),
         })
+    }
+
+    fn names(&self) -> String {
+        let told = || self.hello.addresses.join(" ");
+        self.data_address.clone().unwrap_or_else(told)
     }
 
     /// The port of this end that the far end may connect to, which has this address.

@@ -48,6 +48,8 @@ pub trait Overseer: Send + Sync {
 pub struct Site {
     /// The ports of which one is opened for the data streams; without, the kernel chooses.
     pub ports: Option<RangeInclusive<u16>>,
+    /// Connections of the near host that are taken before there is a near end.
+    pub ahead: u16,
     /// Whoever is asked.
     pub overseer: Option<Arc<dyn Overseer>>,
 }

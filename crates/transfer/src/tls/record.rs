@@ -62,6 +62,14 @@ impl TrafficKey {
         self.seal_type(content as u8, record)
     }
 
+    /// Seals an empty record with `padding` zeros behind its content type (§5.4). It has room for both, a header and a tag.
+    pub fn seal_padded(&mut self, record: &mut [u8], padding: usize) -> Result<(), StreamError> {
+        record[HEADER_BYTES..].fill(0);
+        record[HEADER_BYTES] = Content::Application as u8;
+        debug_assert_eq!(record.len(), HEADER_BYTES + padding + TRAILER_BYTES);
+        self.seal_type(0, record)
+    }
+
     /// The same with any last byte of the inner plaintext.
     pub fn seal_type(&mut self, content: u8, record: &mut [u8]) -> Result<(), StreamError> {
         let body_bytes = record.len() - HEADER_BYTES;

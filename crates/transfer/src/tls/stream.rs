@@ -143,6 +143,24 @@ impl TlsStream {
         Ok(())
     }
 
+    /// Sends so many bytes that carry nothing: the padding of empty records (RFC 8446 §5.4).
+    ///
+    /// # Errors
+    /// [`StreamError::Io`] when the socket fails.
+    pub fn pad(&mut self, bytes: usize) -> Result<(), StreamError> {
+        self.flush()?;
+        let mut left = bytes;
+        while left > 0 {
+            let filled = left.min(MAX_PAYLOAD_BYTES);
+            left -= filled;
+            let mut record = vec![0; HEADER_BYTES + filled + TRAILER_BYTES];
+            let direction = &mut self.out.direction;
+            direction.key.seal_padded(&mut record, filled)?;
+            write_all(&self.socket, self.limiter.as_deref(), &record)?;
+        }
+        Ok(())
+    }
+
     /// Says that the next record comes under the next key, and takes that key.
     fn update_key(&mut self) -> Result<(), StreamError> {
         self.send_sealed()?;

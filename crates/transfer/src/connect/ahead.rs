@@ -1,0 +1,281 @@
+//! Connections that are made ahead of a copy. A far end that is kept ready takes them, whoever keeps it ready makes
+//! them, and the copy begins on them: it has no round trip to wait for before its data can leave.
+//!
+//! They are connections and no more. Nothing is said on them before a copy greets, with the keys and the token of its
+//! own session, and the far end admits what is greeted as it admits every other connection.
+
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use howdah_tcp::{Bound, Info, Patience, Settings, SocketPlan, connect_first};
+use howdah_wire::{Connection, FarHello, FrameReader, Message};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv, sockopt};
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
+
+use crate::connect::pending::stream_hello;
+use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, set_up, unplanned};
+use crate::error::TransferError;
+use crate::streams::stream::Stream;
+use crate::tls::{SessionKeys, TlsStream};
+
+/// Most bytes of a pipe that are looked at for a hello: as many as a pipe has by default.
+const HELLO_BYTES_MAX: usize = 64 * 1024;
+/// The time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A connection that waits is asked after this time whether the other end is there. Firewalls and translators of addresses
+/// forget connections that are silent for longer, some after 30 s.
+const ASKED_AFTER: Duration = Duration::from_secs(15);
+/// as often as this,
+const ASKED_EVERY: Duration = Duration::from_secs(5);
+/// and has gone after so many questions without an answer.
+const ASKED_TIMES: u32 = 3;
+
+/// The data port of a far end before there is a near end.
+pub enum OwnPort {
+    /// Nobody can connect yet.
+    Closed(Bound),
+    /// So many connections of the near host are taken ahead.
+    Taking(Taking),
+}
+
+/// The thread that takes connections ahead.
+pub struct Taking {
+    wake: Arc<OwnedFd>,
+    thread: Option<JoinHandle<Opened>>,
+}
+
+/// A data port that is open, and the connections that were made to it ahead.
+pub struct Opened {
+    /// Where the others arrive.
+    pub listener: TcpListener,
+    /// These, with where they are from.
+    pub ahead: Vec<(TcpStream, SocketAddr)>,
+}
+
+impl OwnPort {
+    /// Opens the port for `most` connections of `client`; without any it stays closed.
+    ///
+    /// # Errors
+    /// When the system has no descriptor or thread left.
+    pub fn new(bound: Bound, most: usize, client: IpAddr) -> Result<Self, TransferError> {
+        if most == 0 {
+            return Ok(Self::Closed(bound));
+        }
+        let here = |error: std::io::Error| TransferError::Here(error.to_string());
+        let listener = listen(bound)?;
+        listener.set_nonblocking(true).map_err(here)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| here(errno.into()))?;
+        let wake = Arc::new(wake);
+        let woken = Arc::clone(&wake);
+        let thread = thread::Builder::new()
+            .name("howdah-ahead".into())
+            .spawn(move || take(listener, &woken, most, client))
+            .map_err(here)?;
+        Ok(Self::Taking(Taking {
+            wake,
+            thread: Some(thread),
+        }))
+    }
+
+    /// Opens it for the streams of a copy.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn open(self) -> Result<Opened, TransferError> {
+        match self {
+            Self::Closed(bound) => Ok(Opened {
+                listener: listen(bound)?,
+                ahead: Vec::new(),
+            }),
+            Self::Taking(mut taking) => taking.end().ok_or_else(|| {
+                TransferError::Here("the thread of the data port has ended".to_owned())
+            }),
+        }
+    }
+}
+
+fn listen(bound: Bound) -> Result<TcpListener, TransferError> {
+    let opened = bound.listen();
+    opened.map_err(|error| TransferError::Here(error.to_string()))
+}
+
+impl Taking {
+    fn end(&mut self) -> Option<Opened> {
+        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Takes connections until it is woken, and closes at once those of other hosts and those beyond `most`.
+fn take(listener: TcpListener, wake: &OwnedFd, most: usize, client: IpAddr) -> Opened {
+    let mut ahead = Vec::new();
+    loop {
+        let mut polled = [
+            PollFd::new(&listener, PollFlags::IN),
+            PollFd::new(wake, PollFlags::IN),
+        ];
+        match poll(&mut polled, None) {
+            Err(Errno::INTR) => continue,
+            Ok(_) if polled[1].revents().is_empty() => {}
+            Ok(_) | Err(_) => return Opened { listener, ahead },
+        }
+        match listener.accept() {
+            Ok((socket, from)) if ahead.len() < most && from.ip().to_canonical() == client => {
+                ask_now_and_then(socket.as_fd());
+                ahead.push((socket, from));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => thread::sleep(TRY_AGAIN_AFTER),
+        }
+    }
+}
+
+/// Makes `count` connections to the far end whose hello waits unread in `pipe`, or comes within the time. The hello stays
+/// there for the copy. `data_address` is the far host as ssh reaches it, if it does so straight. Those that cannot be made
+/// are left out.
+pub fn connect_ahead(
+    pipe: BorrowedFd<'_>,
+    data_address: Option<&str>,
+    count: u16,
+    within: Duration,
+) -> Vec<TcpStream> {
+    let Some(hello) = hello_in(pipe, Instant::now() + within) else {
+        return Vec::new();
+    };
+    let addresses = &addresses(data_address, &hello);
+    let stop = &AtomicBool::new(false);
+    let patience = Patience {
+        timeout: SETUP_TIMEOUT,
+        stop,
+    };
+    thread::scope(|scope| {
+        let begun: Vec<_> = (0..count)
+            .map(|_| scope.spawn(move || connect_first(addresses, &unplanned(), patience)))
+            .collect();
+        let ended = begun.into_iter().filter_map(|thread| thread.join().ok());
+        let made: Vec<_> = ended.flatten().collect();
+        for socket in &made {
+            ask_now_and_then(socket.as_fd());
+        }
+        made
+    })
+}
+
+/// The addresses of a far end's data port, best first. What cannot be resolved here is left out.
+pub fn addresses(data_address: Option<&str>, hello: &FarHello) -> Vec<SocketAddr> {
+    let told = hello.addresses.iter().map(String::as_str);
+    let names: Vec<&str> = data_address.map_or_else(|| told.collect(), |name| vec![name]);
+    let resolved = names
+        .into_iter()
+        .map(|name| (name, hello.port).to_socket_addrs());
+    resolved.flatten().flatten().collect()
+}
+
+fn hello_in(pipe: BorrowedFd<'_>, until: Instant) -> Option<FarHello> {
+    loop {
+        let mut reader = FrameReader::new();
+        reader.push(&unread(pipe).ok()?);
+        match reader.next_message() {
+            Ok(Some(Message::FarHello(hello))) => return Some(*hello),
+            Ok(None) if Instant::now() < until => thread::sleep(LOOK_EVERY),
+            _ => return None,
+        }
+    }
+}
+
+/// What a pipe holds; it stays there.
+fn unread(pipe: BorrowedFd<'_>) -> Result<Vec<u8>, Errno> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    match tee(pipe, &write, HELLO_BYTES_MAX, SpliceFlags::NONBLOCK) {
+        Ok(_) | Err(Errno::AGAIN) => {}
+        Err(errno) => return Err(errno),
+    }
+    drop(write);
+    let mut bytes = Vec::new();
+    let read = std::fs::File::from(read).read_to_end(&mut bytes);
+    read.map(|_| bytes).map_err(|_| Errno::IO)
+}
+
+/// Has the kernel ask now and then whether the other end of a connection is there.
+fn ask_now_and_then(socket: BorrowedFd<'_>) {
+    // A socket that refuses goes without.
+    let _ = sockopt::set_socket_keepalive(socket, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(socket, ASKED_AFTER))
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, ASKED_EVERY))
+        .and_then(|()| sockopt::set_tcp_keepcnt(socket, ASKED_TIMES));
+}
+
+/// The connections that were made ahead for one session, each greeted as the stream of its number.
+#[derive(Default)]
+pub struct Ahead(Vec<Option<TlsStream>>);
+
+impl Ahead {
+    /// Greets on those that are still there. With `fill`, a first window of padding follows on each: when it is
+    /// acknowledged, the kernel knows the round trip of now, and what is sent next need not begin by finding that out
+    /// (RFC 9959, the reconnaissance).
+    pub fn greet(
+        sockets: Vec<TcpStream>,
+        keys: &SessionKeys,
+        token: &[u8; 32],
+        fill: bool,
+    ) -> Self {
+        let there = sockets.into_iter().filter(is_there);
+        let greeted = (0..).zip(there).map(|(stream, socket)| {
+            let connection = Connection {
+                stream,
+                incarnation: 0,
+            };
+            let window = window_bytes(&socket).filter(|_| fill);
+            let mut greeted = keys
+                .dial(socket, &stream_hello(token, connection).encode())
+                .ok()?;
+            greeted.pad(window.unwrap_or_default()).ok()?;
+            Some(greeted)
+        });
+        Self(greeted.collect())
+    }
+
+    /// The connection of a stream, set up by the plan. `None` where there is none, or where only a new one can be as the
+    /// plan has it.
+    pub fn take(&mut self, stream: u16, plan: &SocketPlan) -> Option<TlsStream> {
+        let made = self.0.get_mut(usize::from(stream))?.take()?;
+        let control = Settings::read(made.socket()).ok()?.congestion_control;
+        // A socket stays paced that was made under bbr (docs/design/transfer.md).
+        let paced = control.starts_with("bbr");
+        if paced
+            && plan
+                .congestion_control
+                .as_ref()
+                .is_some_and(|to| *to != control)
+        {
+            return None;
+        }
+        set_up(made.socket(), plan).ok().map(|()| made)
+    }
+}
+
+/// What a connection may send at once.
+fn window_bytes(socket: &TcpStream) -> Option<usize> {
+    let info = Info::read(socket.as_fd()).ok()?;
+    usize::try_from(u64::from(info.cwnd_segments) * u64::from(info.mss_bytes)).ok()
+}
+
+/// Whether a connection stands, on which nothing has come yet.
+fn is_there(socket: &TcpStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(recv(socket, &mut [0_u8], flags), Err(Errno::AGAIN))
+}

@@ -1,0 +1,37 @@
+"""Connections that are made ahead of the next copy to the same host, and which copies begin on them.
+
+Its job costs a round trip anyway, before the first file may be sent. In that time a copy on such connections
+sends a first window of padding, and has it acknowledged. So it begins with windows twice as large; and what
+is remembered of the path it sends at once, because the round trip of now is known (RFC 9959, reconnaissance).
+"""
+
+from howdah.remote.standby import AHEAD_MAX, NONE_AHEAD, Ahead
+from howdah.transfer.request import Request
+from howdah.transfer.service import Underway
+from howdah.values.outcome import Outcome
+from howdah.values.sizes import INITIAL_WINDOW_BYTES
+
+WORTH_WINDOWS = 8
+"""Padding is sent where a round trip carries so many times as much; elsewhere it would take time from data."""
+
+
+def uses(request: Request) -> bool:
+    """Whether a copy begins on connections that were made ahead, if there are any.
+
+    On a guaranteed path the share is held from a connection's first packet on. A sweep measures whole runs.
+    """
+    straight = request.route.origin is None
+    return straight and request.encrypt and request.path != "guaranteed" and request.sweep is None
+
+
+def after(request: Request, underway: Underway, outcome: Outcome) -> Ahead:
+    """What is made ahead after this copy: a connection for each of its streams, where these went straight."""
+    detoured = outcome.through_ssh is not None or outcome.by_far_end is not None
+    if detoured or request.dry_run or not uses(request) or not underway.plan.encrypt:
+        return NONE_AHEAD
+    count = min(underway.plan.streams, AHEAD_MAX)
+    rtt_s, rate_bps = underway.path.rtt_s, outcome.moving_bps
+    if request.route.direction != "push" or rtt_s is None or rate_bps is None:
+        return Ahead(count, fill=False)
+    fills = INITIAL_WINDOW_BYTES * count
+    return Ahead(count, fill=rate_bps / 8 * rtt_s >= WORTH_WINDOWS * fills)
