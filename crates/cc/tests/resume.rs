@@ -6,9 +6,11 @@ mod path;
 mod privilege;
 
 use std::{
+    io::{ErrorKind, Read, Write},
     net::{TcpListener, TcpStream},
     process::ExitCode,
-    slice,
+    slice, thread,
+    time::{Duration, Instant},
 };
 
 use counting::{Counting, runs};
@@ -17,7 +19,9 @@ use howdah_link::Change;
 use own::{Own, said};
 use path::{Path, send};
 use privilege::tests;
-use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_tcp_quickack, tcp_congestion};
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size_force, set_tcp_congestion, set_tcp_quickack, tcp_congestion,
+};
 
 const RATE_BPS: u64 = 100_000_000;
 const RTT_NS: u64 = 40_000_000;
@@ -130,6 +134,141 @@ fn a_jump_begins_with_nothing_in_flight() {
     let resumed = unless_paused(attempt, slice::from_ref);
     assert_eq!(resumed.why, Some("validated"), "{resumed:?}");
     assert!(resumed.validated_bytes > CAPACITY_BYTES / 4, "{resumed:?}");
+}
+
+const LONG_RTT: Duration = Duration::from_millis(200);
+/// Ten segments, which are the first window.
+const FIRST_BYTES: usize = 10 * 1_448;
+/// What slow start sends in the round trip after it.
+const SECOND_BYTES: usize = 2 * FIRST_BYTES;
+
+/// What is known of a path of [`LONG_RTT`].
+fn saved_long() -> Saved {
+    Saved {
+        capacity_bytes: RATE_BPS / 8 / 5,
+        rtt_s: LONG_RTT.as_secs_f64(),
+        ..saved()
+    }
+}
+
+/// How a connection sends that has little to send at first.
+#[derive(Clone, Copy)]
+struct Late {
+    /// From its first window to the rest.
+    after: Duration,
+    /// Whether it is established a second before it gets the control.
+    switched: bool,
+    bytes: usize,
+    /// A program that encrypts writes in records, of which none may be more than the window permits.
+    record_bytes: usize,
+}
+
+/// What arrived in 1.2 round trips since the rest was written, what came of it in the end, and the window then, packets.
+fn sent_late(own: &Own, path: &Path, late: Late) -> (usize, Resumed, u32) {
+    own.store.remember(&to(TO), &saved_long()).unwrap();
+    let name = own.name("resume");
+    let begins = if late.switched { "cubic" } else { &name };
+    let (mut near, mut far) = path.connection_to(&listener(path, 4), begins);
+    if late.switched {
+        thread::sleep(Duration::from_millis(1_200));
+        set_tcp_congestion(&near, &name).unwrap();
+    }
+    let began = Instant::now();
+    near.write_all(&[0; FIRST_BYTES]).unwrap();
+    far.read_exact(&mut [0; FIRST_BYTES]).unwrap();
+    thread::sleep((began + late.after).saturating_duration_since(Instant::now()));
+    let until = Instant::now() + LONG_RTT * 6 / 5;
+    let arrived = thread::scope(|scope| {
+        let near = &mut near;
+        scope.spawn(move || {
+            let mut left = late.bytes;
+            while left > 0 {
+                let part = left.min(late.record_bytes);
+                near.write_all(&vec![0; part]).unwrap();
+                left -= part;
+            }
+        });
+        let (mut block, mut arrived) = (vec![0; 1 << 16], 0);
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            far.set_read_timeout(Some(left.max(Duration::from_millis(1))))
+                .unwrap();
+            match far.read(&mut block) {
+                Ok(bytes) => arrived += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        far.set_read_timeout(None).unwrap();
+        far.read_exact(&mut vec![0; late.bytes - arrived]).unwrap();
+        arrived
+    });
+    // The last of it is acknowledged.
+    thread::sleep(LONG_RTT);
+    let connection = own.connection(&near);
+    (
+        arrived,
+        connection.resume.unwrap(),
+        connection.window_packets,
+    )
+}
+
+const LATE: Late = Late {
+    after: Duration::from_millis(300),
+    switched: false,
+    bytes: 6_000_000,
+    record_bytes: 6_000_000,
+};
+
+/// The first window is acknowledged before there is more to send. Then the jump waits for no further ACK.
+fn a_confirmed_connection_jumps_with_the_first_data() {
+    let path = Path::new(RATE_BPS, LONG_RTT.as_nanos() as u64, 0.0);
+    let (own, path) = loaded('c', path);
+    let switched = Late {
+        switched: true,
+        record_bytes: 16_384,
+        ..LATE
+    };
+    for late in [LATE, switched] {
+        let attempt = || sent_late(&own, &path, late);
+        let (arrived, resumed, _) = unless_paused(attempt, |(_, jump, _)| slice::from_ref(jump));
+
+        // By then, seven tenths of a jump paced over a round trip have come; less where the machine pauses.
+        let jump = saved_long().capacity_bytes as usize / 2;
+        assert!(arrived > jump / 4, "{arrived} of {jump}: {resumed:?}");
+        assert!(arrived < jump * 9 / 10, "{arrived} of {jump}: {resumed:?}");
+        assert_eq!(resumed.why, Some("validated"), "{resumed:?}");
+        assert!(resumed.validated_bytes as usize > jump / 2, "{resumed:?}");
+        assert_eq!(only(&own).jumps, 1);
+    }
+}
+
+/// After a second, what the first window said is old.
+fn a_jump_waits_for_an_ack_where_the_last_is_old() {
+    let path = Path::new(RATE_BPS, LONG_RTT.as_nanos() as u64, 0.0);
+    let (own, path) = loaded('w', path);
+    let old = Late {
+        after: Duration::from_millis(1_400),
+        ..LATE
+    };
+    let attempt = || sent_late(&own, &path, old);
+    let (arrived, resumed, _) = unless_paused(attempt, |(_, jump, _)| slice::from_ref(jump));
+    assert!(arrived <= SECOND_BYTES, "{arrived}: {resumed:?}");
+    assert_eq!(resumed.why, Some("validated"), "{resumed:?}");
+}
+
+/// Three segments more than the window permitted, and then nothing.
+fn a_jump_without_an_ack_that_is_not_used_is_taken_back() {
+    let path = Path::new(RATE_BPS, LONG_RTT.as_nanos() as u64, 0.0);
+    let (own, path) = loaded('t', path);
+    let little = Late {
+        bytes: SECOND_BYTES + 3 * 1_448,
+        ..LATE
+    };
+    let (arrived, resumed, window) = sent_late(&own, &path, little);
+    assert_eq!(arrived, little.bytes);
+    assert_ne!(resumed.jumped_bytes, 0, "{resumed:?}");
+    assert!(window <= 23, "{window} packets: {resumed:?}");
+    assert_eq!(only(&own).jumps, 1);
 }
 
 fn a_jump_that_overflows_the_path_retreats_and_voids_the_memory() {
@@ -339,6 +478,9 @@ fn main() -> ExitCode {
     let needing = tests![
         a_jump_is_validated_and_the_named_control_goes_on,
         a_jump_begins_with_nothing_in_flight,
+        a_confirmed_connection_jumps_with_the_first_data,
+        a_jump_waits_for_an_ack_where_the_last_is_old,
+        a_jump_without_an_ack_that_is_not_used_is_taken_back,
         a_jump_that_overflows_the_path_retreats_and_voids_the_memory,
         what_is_unlike_the_memory_does_not_jump,
         all_streams_are_one_sender,

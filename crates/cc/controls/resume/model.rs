@@ -6,6 +6,8 @@
 //! Deviations beside those of the crate, all to the safe side:
 //! - The window counts segments, so PipeSize does.
 //! - It does not jump where the RTT says that somebody's queue stands on the path already.
+//! - Without an ACK, it jumps only where the RTT that confirms the path is of the last round trips. An older one counts
+//!   no more.
 //! - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the jump.
 //!   The queue that this train has built when it is back says what the path carries. The window grows to that in the
 //!   round trip that follows, spaced at that rate, but no further than to the saved capacity, and not while the RTT says
@@ -17,7 +19,7 @@
 //! The program goes on with any control; the model with CUBIC.
 
 use crate::{
-    About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, controls::cubic::Cubic,
+    About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, Written, controls::cubic::Cubic,
 };
 
 /// What is known of Careful Resume.
@@ -101,6 +103,9 @@ const STANDING_SHIFT: u32 = 3;
 const GROWN_SHIFT: u32 = 5;
 const LEAST_RISE_US: u64 = 2_000;
 const LARGEST_RISE_US: u64 = 16_000;
+/// A confirmation is believed for so long, or for two round trips if those take longer: at most about as long as a window
+/// is after the last segment (an RTO, by RFC 5681, 4.1; a second at least, by RFC 6298).
+const BELIEVED_US: u64 = 1_000_000;
 /// The probe begins when a part of the jump is back, so that a queue which the jump has built is seen before.
 const BEFORE_PROBE_SHIFT: u32 = 3;
 /// A delay of an eighth of the probe is one of the clock, and not of the path.
@@ -133,10 +138,14 @@ pub struct Resume {
     pipe: u32,
     least_rtt_us: u64,
     rtt_us: u64,
+    /// When that was measured.
+    measured_us: u64,
     smoothed_us: u64,
     jumped_us: u64,
-    /// `delivered` at the jump. A segment that was sent later is a part of it.
+    /// `delivered` at the jump. A segment that was sent later is a part of it,
     jumped_at: u64,
+    /// or was in flight then: so much is delivered when that is.
+    jumped_behind: u64,
     /// Segments sent when the phase began. It ends when all of them are answered.
     mark: u64,
     coming: Coming,
@@ -181,9 +190,11 @@ impl Resume {
             pipe: 0,
             least_rtt_us: u64::MAX,
             rtt_us: 0,
+            measured_us: 0,
             smoothed_us: 0,
             jumped_us: 0,
             jumped_at: 0,
+            jumped_behind: 0,
             mark: 0,
             coming: Coming::Jump,
             flight: 0,
@@ -222,8 +233,17 @@ impl Resume {
         self.least_rtt_us > saved.rtt_us / 2 && self.rtt_us <= 10 * saved.rtt_us
     }
 
+    /// Whether the newest RTT says what the path is now.
+    fn is_recent(&self, now_us: u64) -> bool {
+        self.rtt_us > 0 && now_us - self.measured_us <= BELIEVED_US.max(2 * self.rtt_us)
+    }
+
+    /// Before the jump, an RTT of long ago says nothing of now.
     fn measure(&mut self, ack: &Ack) {
-        self.rtt_us = ack.rtt_us;
+        if self.phase == Phase::Reconnaissance && !self.is_recent(ack.now_us) {
+            self.least_rtt_us = u64::MAX;
+        }
+        (self.rtt_us, self.measured_us) = (ack.rtt_us, ack.now_us);
         self.least_rtt_us = self.least_rtt_us.min(ack.rtt_us);
         self.smoothed_us = match self.smoothed_us {
             0 => ack.rtt_us,
@@ -231,20 +251,34 @@ impl Resume {
         };
     }
 
-    /// Slow start, and the jump as soon as the first window is acknowledged (3.2).
+    /// Whether the first window is acknowledged, and the sender has more to send than the window permits (3.2).
+    fn may_jump(&self, window: &Window, now: &Written) -> bool {
+        let room = u64::from(window.cwnd).saturating_sub(now.in_flight);
+        now.delivered >= self.first.into() && now.waiting > room
+    }
+
+    /// Slow start, and the jump as soon as there is something to be sent at once.
     fn reconnoitre(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
         if ack.recovering {
             self.phase = Phase::Normal(Why::Congested);
             return;
         }
         window.slow_start(ack.acked);
-        if ack.delivered >= self.first.into() {
-            self.jump(window, ack, saved);
+        let now = Written {
+            now_us: ack.now_us,
+            delivered: ack.delivered,
+            in_flight: ack.in_flight,
+            waiting: ack.waiting,
+            recovering: ack.recovering,
+        };
+        if self.may_jump(window, &now) {
+            self.jump(window, &now, saved);
+            self.jumped_behind = ack.delivered;
         }
     }
 
     /// The jump (3.3).
-    fn jump(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
+    fn jump(&mut self, window: &mut Window, now: &Written, saved: Saved) {
         let part = u64::from(saved.segments) * self.jump_part / 1000;
         let to = (part as u32).min(window.clamp);
         if !self.is_same_path(saved) {
@@ -254,11 +288,18 @@ impl Resume {
         } else if to <= window.cwnd {
             self.phase = Phase::Normal(Why::Small);
         } else {
-            self.pipe = ack.in_flight as u32;
-            (self.jumped_us, self.jumped_at) = (ack.now_us, ack.delivered);
+            self.pipe = now.in_flight as u32;
+            (self.jumped_us, self.jumped_at) = (now.now_us, now.delivered);
+            self.jumped_behind = now.delivered + now.in_flight;
             self.phase = Phase::Unvalidated;
             window.cwnd = to;
         }
+    }
+
+    /// One round trip. What is smoothed begins with the handshake, which may be of long ago: it counts no further than what
+    /// was measured since.
+    fn jump_lasts_us(&self) -> u64 {
+        self.smoothed_us.clamp(self.least_rtt_us, self.rtt_us)
     }
 
     /// PipeSize is what gets through of the jump, not of what is sent after that.
@@ -274,8 +315,9 @@ impl Resume {
         if ack.recovering || self.another_retreats || !self.is_same_path(saved) {
             self.retreat(window, ack);
         } else if self.phase == Phase::Unvalidated {
-            let is_acked = ack.delivered_when_sent >= self.jumped_at;
-            let is_over = ack.now_us - self.jumped_us > self.smoothed_us;
+            let is_acked = ack.delivered_when_sent >= self.jumped_at
+                && ack.delivered > self.jumped_behind;
+            let is_over = ack.now_us - self.jumped_us > self.jump_lasts_us();
             if is_acked || is_over || ack.in_flight >= window.cwnd.into() {
                 self.end_jump(window, ack, saved);
             }
@@ -412,6 +454,10 @@ impl Resume {
 
     /// The jump over a round trip (3.3), as what the path carries; the rest as Linux paces.
     fn pace(&mut self, window: &Window) {
+        let over_us = match self.phase {
+            Phase::Unvalidated => self.jump_lasts_us(),
+            _ => self.smoothed_us,
+        };
         let (segments, percent) = match self.phase {
             Phase::Unvalidated => (window.cwnd, 100),
             Phase::Validating if self.coming == Coming::Growth => (self.limit, 100),
@@ -422,7 +468,7 @@ impl Resume {
                 return;
             }
         };
-        let per_s = f64::from(segments) * 1e6 / self.smoothed_us as f64;
+        let per_s = f64::from(segments) * 1e6 / over_us as f64;
         self.pacing_per_s = Some(per_s * f64::from(percent) / 100.0);
     }
 }
@@ -445,6 +491,17 @@ impl Control for Resume {
             (_, Some(saved)) => self.follow_the_jump(window, ack, saved),
         }
         self.pace(window);
+    }
+
+    /// The jump, where no ACK is to come first.
+    fn written(&mut self, window: &mut Window, written: &Written) {
+        let Some(saved) = self.saved else { return };
+        let is_confirmed = self.is_recent(written.now_us) && !written.recovering;
+        let is_waiting = self.phase == Phase::Reconnaissance && self.may_jump(window, written);
+        if is_confirmed && is_waiting {
+            self.jump(window, written, saved);
+            self.pace(window);
+        }
     }
 
     fn cut(&mut self, window: &Window, now_us: u64) -> u32 {

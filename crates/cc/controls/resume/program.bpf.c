@@ -14,6 +14,8 @@
  * Deviations, all to the safe side:
  * - The window counts segments, so PipeSize does.
  * - It does not jump where the RTT says that somebody's queue stands on the path already.
+ * - Without an ACK, it jumps only where the RTT that confirms the path is of the last round trips. An older one counts
+ *   no more.
  * - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the jump.
  *   The queue that this train has built when it is back says what the path carries. The window grows to that in the
  *   round trip that follows, spaced at that rate, but no further than to this connection's part of the saved capacity,
@@ -45,6 +47,11 @@ enum {
 	GROWN_SHIFT = 5, /* a thirty-second of one that the jump has built */
 	LEAST_RISE_US = 2000, /* both within these */
 	LARGEST_RISE_US = 16000,
+	/* A confirmation is believed for so long, or for two round trips if those take longer: at most about as long as a
+	 * window is after the last segment (an RTO, by RFC 5681, 4.1; a second at least, by RFC 6298). Linux itself never
+	 * restarts the window of a control with cong_control.
+	 */
+	BELIEVED_MS = 1000,
 	BEFORE_PROBE_SHIFT = 3, /* a part of the jump is back before the probe: a queue that the jump built is seen then */
 	CLOCK_SHIFT = 3, /* a delay of an eighth of the probe is one of the clock, and not of the path */
 };
@@ -68,6 +75,7 @@ struct resume {
 	__u32 first; /* window */
 	__u32 window; /* at the last ACK */
 	__u32 rtt_us; /* the newest sample; 0: none */
+	__u32 measured_ms; /* when it was taken */
 	__u32 least_rtt_us;
 	__u32 jumped_us; /* when */
 	__u32 mark; /* sequence number behind which the phase ends */
@@ -103,10 +111,19 @@ static __always_inline bool has_jumped(const struct resume *resume)
 	return resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL;
 }
 
+/* One round trip. What is smoothed begins with the handshake, which may be of long ago: it counts no further than what was
+ * measured since.
+ */
+static __always_inline __u32 jump_lasts_us(const struct tcp_sock *tp, const struct resume *resume)
+{
+	return max(min(tp->srtt_us >> 3, resume->rtt_us), resume->least_rtt_us);
+}
+
 static __always_inline void pace(struct sock *sk, struct resume *resume, __u32 segments, __u32 percent)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 rtt_us = max(tp->srtt_us >> 3, 1U);
+	__u32 over_us = resume->phase == RESUME_UNVALIDATED ? jump_lasts_us(tp, resume) : tp->srtt_us >> 3;
+	__u64 rtt_us = max(over_us, 1U);
 	__u64 rate_Bps = (__u64)segments * tp->mss_cache * 10000 * percent / rtt_us;
 
 	if (has_jumped(resume) && sk->sk_pacing_status == SK_PACING_NONE) {
@@ -121,6 +138,20 @@ static __always_inline bool is_same_path(const struct resume *resume)
 {
 	return resume->least_rtt_us > resume->saved_rtt_us / 2 &&
 	       resume->rtt_us <= 10ULL * resume->saved_rtt_us;
+}
+
+/* Milliseconds, so that a silence of an hour is none of a second. */
+static __always_inline __u32 now_ms(const struct tcp_sock *tp)
+{
+	return tp->tcp_mstamp / 1000;
+}
+
+/* Whether the newest RTT says what the path is now. */
+static __always_inline bool is_recent(const struct tcp_sock *tp, const struct resume *resume)
+{
+	__u32 believed_ms = max(2 * (resume->rtt_us / 1000), (__u32)BELIEVED_MS);
+
+	return resume->rtt_us && now_ms(tp) - resume->measured_ms <= believed_ms;
 }
 
 static __always_inline __u32 rise_us(__u32 rtt_us, __u32 shift)
@@ -231,14 +262,26 @@ static __always_inline bool recall(struct sock *sk, struct resume *resume)
 	return true;
 }
 
+/* What the window permits beside what is in flight, bytes. */
+static __always_inline __u32 room_of(const struct tcp_sock *tp)
+{
+	__u32 in_flight = tcp_packets_in_flight(tp);
+
+	return tp->snd_cwnd > in_flight ? (tp->snd_cwnd - in_flight) * tp->mss_cache : 0;
+}
+
 /* Whether the sender has more to send than the window permits. */
 static __always_inline bool is_held_by_window(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	__u32 in_flight = tcp_packets_in_flight(tp);
-	__u32 room = tp->snd_cwnd > in_flight ? tp->snd_cwnd - in_flight : 0;
 
-	return tcp_is_cwnd_limited(sk) && tp->write_seq - tp->snd_nxt > room * tp->mss_cache;
+	return tcp_is_cwnd_limited(sk) && tp->write_seq - tp->snd_nxt > room_of(tp);
+}
+
+/* Whether the first window is acknowledged on a known path, and an RTT was measured. */
+static __always_inline bool is_confirmed(const struct tcp_sock *tp, const struct resume *resume)
+{
+	return resume->memory_ns && resume->rtt_us && (__s32)(tp->delivered - resume->confirmed) >= 0;
 }
 
 /* Why it will never jump (3.2, 4.2.1). If it may, takes its part of the jump. */
@@ -290,8 +333,19 @@ static __always_inline void reconnoitre(struct sock *sk, struct resume *resume, 
 		tcp_slow_start(tp, acked);
 	if (!resume->memory_ns && !recall(sk, resume))
 		return;
-	if ((__s32)(tp->delivered - resume->confirmed) >= 0 && resume->rtt_us && is_held_by_window(sk))
+	if (is_confirmed(tp, resume) && is_held_by_window(sk))
 		jump(sk, resume);
+}
+
+/* Whether more waits than the window permits, and the receiver would take it (3.2), without an ACK that says so. */
+static __always_inline bool may_jump_unasked(const struct sock *sk, const struct resume *resume)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	__u32 permitted = tp->snd_nxt + room_of(tp), taken = tp->snd_una + tp->snd_wnd;
+
+	if (!is_confirmed(tp, resume) || !is_recent(tp, resume) || ca_state(sk) > TCP_CA_Disorder)
+		return false;
+	return (__s32)(tp->write_seq - permitted) > 0 && (__s32)(taken - permitted) > 0;
 }
 
 /* For so long, the probe leaves twice as densely as the jump. On a path that carries only the jump, its end waits as
@@ -337,7 +391,7 @@ static __always_inline bool is_past(const struct tcp_sock *tp, __u32 mark)
 static __always_inline void send_unvalidated(struct sock *sk, struct resume *resume)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	bool is_over = now_us(tp) - resume->jumped_us > tp->srtt_us >> 3;
+	bool is_over = now_us(tp) - resume->jumped_us > jump_lasts_us(tp, resume);
 
 	if (is_past(tp, resume->mark + 1) || is_over || tcp_packets_in_flight(tp) >= tp->snd_cwnd)
 		end_jump(sk, resume);
@@ -543,17 +597,37 @@ void BPF_PROG(resume_release, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(resume_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
 	struct resume *resume = private_of(sk);
 
 	if (sample->rtt_us <= 0)
 		return;
+	if (resume->phase == RESUME_RECONNAISSANCE && !is_recent(tp, resume))
+		resume->least_rtt_us = 0;
 	resume->rtt_us = sample->rtt_us;
+	resume->measured_ms = now_ms(tp);
 	if (!resume->least_rtt_us || resume->rtt_us < resume->least_rtt_us)
 		resume->least_rtt_us = resume->rtt_us;
 }
 
-/* A sender that fell silent has not used its jump. But where one ACK has answered all that was in flight, nothing is in
- * flight before the jump either, and its first segment is one that starts.
+/* Called before anything leaves, and the window is read after it. A sender that had nothing to send when its first window
+ * was acknowledged jumps here, as soon as it has written more than the window permits.
+ */
+SEC("struct_ops")
+__u32 BPF_PROG(resume_min_tso_segs, struct sock *sk)
+{
+	struct resume *resume = private_of(sk);
+
+	if (resume->phase == RESUME_RECONNAISSANCE && may_jump_unasked(sk, resume)) {
+		jump(sk, resume);
+		if (resume->phase == RESUME_UNVALIDATED)
+			pace(sk, resume, tcp_sk(sk)->snd_cwnd, 100);
+	}
+	return MIN_TSO_SEGS;
+}
+
+/* A sender that fell silent has not used its jump. But nothing is in flight before the jump either where one ACK has
+ * answered all, or where it began without an ACK. Then its first segment is one that starts.
  */
 SEC("struct_ops")
 void BPF_PROG(resume_cwnd_event, struct sock *sk, enum tcp_ca_event event)
@@ -589,6 +663,7 @@ struct tcp_congestion_ops control = {
 	.ssthresh = (void *)resume_ssthresh,
 	.cong_control = (void *)resume_cong_control,
 	.pkts_acked = (void *)resume_pkts_acked,
+	.min_tso_segs = (void *)resume_min_tso_segs,
 	.cwnd_event = (void *)resume_cwnd_event,
 	.undo_cwnd = (void *)resume_undo_cwnd,
 	.name = "hd_resume",

@@ -20,7 +20,24 @@ pub struct Ack {
     pub in_flight: u64,
     /// Segments known to be lost in all.
     pub lost: u64,
+    /// Segments that the sender has written and that have not left; `u64::MAX` for endless data.
+    pub waiting: u64,
     /// Whether losses are being repaired: the window is not to grow.
+    pub recovering: bool,
+}
+
+/// What is known when the sender has written something, before any of it leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The time, µs.
+    pub now_us: u64,
+    /// As in [`Ack`].
+    pub delivered: u64,
+    /// As in [`Ack`].
+    pub in_flight: u64,
+    /// As in [`Ack`], with what was just written.
+    pub waiting: u64,
+    /// As in [`Ack`].
     pub recovering: bool,
 }
 
@@ -31,6 +48,9 @@ pub trait Control {
 
     /// Linux calls `pkts_acked`, then `cong_avoid`; or `cong_control`, where the control owns the window.
     fn acked(&mut self, window: &mut Window, ack: &Ack);
+
+    /// Linux calls this `min_tso_segs`: something may leave. It also does so after each ACK.
+    fn written(&mut self, _window: &mut Window, _written: &Written) {}
 
     /// Linux calls this `ssthresh`: the window after the loss that was just found, segments. It is called
     /// once for all the
@@ -59,6 +79,10 @@ impl<C: Control + ?Sized> Control for Box<C> {
 
     fn acked(&mut self, window: &mut Window, ack: &Ack) {
         (**self).acked(window, ack);
+    }
+
+    fn written(&mut self, window: &mut Window, written: &Written) {
+        (**self).written(window, written);
     }
 
     fn cut(&mut self, window: &Window, now_us: u64) -> u32 {

@@ -8,7 +8,8 @@
 //! - Time is µs; Linux counts jiffies (1 to 10 ms), so its sums are rounded more.
 //! - A lost segment is known to be lost when its ACK would have come: there is no reordering, no
 //!   timeout, and so no state `Loss`.
-//! - The sender always has data, so the window is always the limit.
+//! - A window grows also where the sender had too little to fill it. A sender has endless data, unless
+//!   [`Simulation::silent`] makes it.
 
 mod ack;
 mod algorithm;
@@ -20,7 +21,7 @@ mod simulation;
 mod trace;
 mod window;
 
-pub use ack::{Ack, Control};
+pub use ack::{Ack, Control, Written};
 pub use algorithm::{About, AfterLoss, Algorithm, Model};
 pub use experiment::{Experiment, ExperimentError};
 pub use parameter::{Parameter, ParameterError, Unit, Values};

@@ -1,10 +1,10 @@
-//! A sender with endless data over one path, simulated from ACK to ACK in virtual time.
+//! A sender over one path, simulated from ACK to ACK in virtual time.
 //!
 //! Source of the sender: Linux 6.18 `net/ipv4/tcp_input.c`; RFC 6937 for the window in recovery.
 
 use std::collections::VecDeque;
 
-use crate::{Ack, Control, Cut, Path, Round, Trace, Window};
+use crate::{Ack, Control, Cut, Path, Round, Trace, Window, Written};
 
 /// A sender over a path. Both may be changed between calls of [`Simulation::run_until`].
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct Simulation<C> {
     unanswered: u32,
     /// Part of the next ACK that they have earned.
     ack_due: f64,
+    /// Segments that were written and have not left.
+    waiting: u64,
     sent: u64,
     delivered: u64,
     lost: u64,
@@ -70,6 +72,7 @@ impl<C: Control> Simulation<C> {
             flight: VecDeque::new(),
             unanswered: 0,
             ack_due: 0.0,
+            waiting: u64::MAX,
             sent: 0,
             delivered: 0,
             lost: 0,
@@ -87,6 +90,27 @@ impl<C: Control> Simulation<C> {
         new.control.begin(&mut new.window, rtt_us);
         new.sample(path.rtt_ns);
         new
+    }
+
+    /// As [`Self::new`], but with nothing to send before [`Self::write`].
+    pub fn silent(control: C, path: Path, window: Window) -> Self {
+        Simulation {
+            waiting: 0,
+            ..Self::new(control, path, window)
+        }
+    }
+
+    /// The sender has so many segments more to send.
+    pub fn write(&mut self, segments: u64) {
+        self.waiting = self.waiting.saturating_add(segments);
+        let written = Written {
+            now_us: self.now_ns / 1_000,
+            delivered: self.delivered,
+            in_flight: self.in_flight(),
+            waiting: self.waiting,
+            recovering: self.recovery.is_some(),
+        };
+        self.control.written(&mut self.window, &written);
     }
 
     /// The window now.
@@ -148,7 +172,8 @@ impl<C: Control> Simulation<C> {
 
     /// How many segments may be sent now.
     fn may_send(&self) -> u64 {
-        u64::from(self.window.cwnd).saturating_sub(self.in_flight())
+        let room = u64::from(self.window.cwnd).saturating_sub(self.in_flight());
+        room.min(self.waiting.saturating_add(self.to_repeat))
     }
 
     fn in_flight(&self) -> u64 {
@@ -158,6 +183,9 @@ impl<C: Control> Simulation<C> {
     fn send(&mut self) {
         let repeats = self.to_repeat > 0;
         self.to_repeat -= u64::from(repeats);
+        if !repeats && self.waiting < u64::MAX {
+            self.waiting -= 1;
+        }
         let (answer_ns, lost) = self.cross();
         self.flight.push_back(Segment {
             answer_ns,
@@ -269,6 +297,7 @@ impl<C: Control> Simulation<C> {
             delivered_when_sent: segment.delivered_when_sent,
             in_flight: self.in_flight(),
             lost: self.lost,
+            waiting: self.waiting,
             recovering: self.recovery.is_some(),
         };
         self.control.acked(&mut self.window, &ack);

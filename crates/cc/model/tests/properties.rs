@@ -1,11 +1,12 @@
 //! Floor, cut and growth of each algorithm keep to what is specified, whatever happens.
 
 use howdah_cc_model::{
-    Ack, AfterLoss, Algorithm, Control, Path, Simulation, Values, Window,
+    Ack, AfterLoss, Algorithm, Control, Path, Simulation, Values, Window, Written,
     controls::{
         highspeed::HighSpeed,
         hold::{Hold, LATE_US, Target},
         htcp::Htcp,
+        resume::{Phase, Resume, Saved},
     },
 };
 use proptest::prelude::*;
@@ -78,6 +79,7 @@ fn play(
                     delivered_when_sent,
                     in_flight: 0,
                     lost,
+                    waiting: u64::MAX,
                     recovering,
                 };
                 control.acked(window, &ack);
@@ -252,6 +254,73 @@ proptest! {
     }
 }
 
+/// What happens to a connection that has little to send: so long after what was before it, an answer to all that is in
+/// flight, with an RTT, or so many segments are written.
+fn any_step() -> impl Strategy<Value = (u64, Result<u64, u64>)> {
+    let step = prop_oneof![
+        (90_000_u64..123_000).prop_map(Ok),
+        (1_u64..40).prop_map(Err)
+    ];
+    (0_u64..700_000, step)
+}
+
+proptest! {
+    /// What is written makes a connection jump if, and only if, the first window was acknowledged, the newest RTT is of
+    /// the last second, and more waits than the window permits.
+    #[test]
+    fn what_is_written_makes_only_a_confirmed_connection_jump(
+        steps in prop::collection::vec(any_step(), 1..30),
+    ) {
+        let saved = Saved { segments: 10_000, rtt_us: 110_000 };
+        let mut resume = Resume::new(Some(saved), &Values::new(Resume::PARAMETERS, &[]).unwrap());
+        let mut window = Window::new(10, None);
+        resume.begin(&mut window, 110_000);
+        let (mut now_us, mut answered_us) = (0, None);
+        let (mut delivered, mut in_flight, mut waiting) = (0, 0, 0);
+        for (after_us, step) in steps {
+            now_us += after_us;
+            let before = window;
+            match step {
+                Ok(rtt_us) if in_flight > 0 => {
+                    let delivered_when_sent = delivered;
+                    delivered += in_flight;
+                    let ack = Ack {
+                        now_us,
+                        rtt_us,
+                        acked: in_flight as u32,
+                        delivered,
+                        delivered_when_sent,
+                        in_flight: 0,
+                        lost: 0,
+                        waiting,
+                        recovering: false,
+                    };
+                    answered_us = Some(now_us);
+                    in_flight = 0;
+                    resume.acked(&mut window, &ack);
+                }
+                Ok(_) => {}
+                Err(segments) => {
+                    waiting += segments;
+                    let written = Written { now_us, delivered, in_flight, waiting, recovering: false };
+                    resume.written(&mut window, &written);
+                    let is_recent = answered_us.is_some_and(|then: u64| now_us - then <= 1_000_000);
+                    let is_much = waiting > u64::from(before.cwnd).saturating_sub(in_flight);
+                    let jumps = delivered >= 10 && is_recent && is_much;
+                    prop_assert_eq!(resume.phase() == Phase::Unvalidated, jumps);
+                    prop_assert_eq!(window.cwnd, if jumps { 5_000 } else { before.cwnd });
+                }
+            }
+            if resume.phase() != Phase::Reconnaissance {
+                break;
+            }
+            let sent = waiting.min(u64::from(window.cwnd).saturating_sub(in_flight));
+            in_flight += sent;
+            waiting -= sent;
+        }
+    }
+}
+
 fn answer(in_flight: u64) -> Ack {
     Ack {
         now_us: 20_000,
@@ -261,6 +330,7 @@ fn answer(in_flight: u64) -> Ack {
         delivered_when_sent: 0,
         in_flight,
         lost: 0,
+        waiting: u64::MAX,
         recovering: false,
     }
 }
