@@ -151,13 +151,22 @@ fn saved_long() -> Saved {
     }
 }
 
+/// When a connection gets the control.
+#[derive(Clone, Copy, PartialEq)]
+enum Switched {
+    No,
+    /// A second after its handshake.
+    Late,
+    /// When its first window is acknowledged; only then the memory is set.
+    Confirmed,
+}
+
 /// How a connection sends that has little to send at first.
 #[derive(Clone, Copy)]
 struct Late {
     /// From its first window to the rest.
     after: Duration,
-    /// Whether it is established a second before it gets the control.
-    switched: bool,
+    switched: Switched,
     bytes: usize,
     /// A program that encrypts writes in records, of which none may be more than the window permits.
     record_bytes: usize,
@@ -165,11 +174,18 @@ struct Late {
 
 /// What arrived in 1.2 round trips since the rest was written, what came of it in the end, and the window then, packets.
 fn sent_late(own: &Own, path: &Path, late: Late) -> (usize, Resumed, u32) {
-    own.store.remember(&to(TO), &saved_long()).unwrap();
     let name = own.name("resume");
-    let begins = if late.switched { "cubic" } else { &name };
+    let remember = || own.store.remember(&to(TO), &saved_long()).unwrap();
+    if late.switched != Switched::Confirmed {
+        remember();
+    }
+    let begins = if late.switched == Switched::No {
+        &name
+    } else {
+        "cubic"
+    };
     let (mut near, mut far) = path.connection_to(&listener(path, 4), begins);
-    if late.switched {
+    if late.switched == Switched::Late {
         thread::sleep(Duration::from_millis(1_200));
         set_tcp_congestion(&near, &name).unwrap();
     }
@@ -177,6 +193,10 @@ fn sent_late(own: &Own, path: &Path, late: Late) -> (usize, Resumed, u32) {
     near.write_all(&[0; FIRST_BYTES]).unwrap();
     far.read_exact(&mut [0; FIRST_BYTES]).unwrap();
     thread::sleep((began + late.after).saturating_duration_since(Instant::now()));
+    if late.switched == Switched::Confirmed {
+        remember();
+        set_tcp_congestion(&near, &name).unwrap();
+    }
     let until = Instant::now() + LONG_RTT * 6 / 5;
     let arrived = thread::scope(|scope| {
         let near = &mut near;
@@ -214,7 +234,7 @@ fn sent_late(own: &Own, path: &Path, late: Late) -> (usize, Resumed, u32) {
 
 const LATE: Late = Late {
     after: Duration::from_millis(300),
-    switched: false,
+    switched: Switched::No,
     bytes: 6_000_000,
     record_bytes: 6_000_000,
 };
@@ -223,12 +243,13 @@ const LATE: Late = Late {
 fn a_confirmed_connection_jumps_with_the_first_data() {
     let path = Path::new(RATE_BPS, LONG_RTT.as_nanos() as u64, 0.0);
     let (own, path) = loaded('c', path);
-    let switched = Late {
-        switched: true,
+    let switched = |switched| Late {
+        switched,
         record_bytes: 16_384,
         ..LATE
     };
-    for late in [LATE, switched] {
+    let late = [Switched::Late, Switched::Confirmed].map(switched);
+    for late in [LATE, late[0], late[1]] {
         let attempt = || sent_late(&own, &path, late);
         let (arrived, resumed, _) = unless_paused(attempt, |(_, jump, _)| slice::from_ref(jump));
 
@@ -246,14 +267,17 @@ fn a_confirmed_connection_jumps_with_the_first_data() {
 fn a_jump_waits_for_an_ack_where_the_last_is_old() {
     let path = Path::new(RATE_BPS, LONG_RTT.as_nanos() as u64, 0.0);
     let (own, path) = loaded('w', path);
-    let old = Late {
-        after: Duration::from_millis(1_400),
-        ..LATE
-    };
-    let attempt = || sent_late(&own, &path, old);
-    let (arrived, resumed, _) = unless_paused(attempt, |(_, jump, _)| slice::from_ref(jump));
-    assert!(arrived <= SECOND_BYTES, "{arrived}: {resumed:?}");
-    assert_eq!(resumed.why, Some("validated"), "{resumed:?}");
+    for switched in [Switched::No, Switched::Confirmed] {
+        let old = Late {
+            after: Duration::from_millis(1_400),
+            switched,
+            ..LATE
+        };
+        let attempt = || sent_late(&own, &path, old);
+        let (arrived, resumed, _) = unless_paused(attempt, |(_, jump, _)| slice::from_ref(jump));
+        assert!(arrived <= SECOND_BYTES, "{arrived}: {resumed:?}");
+        assert_eq!(resumed.why, Some("validated"), "{resumed:?}");
+    }
 }
 
 /// Three segments more than the window permitted, and then nothing.

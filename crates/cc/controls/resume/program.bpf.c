@@ -41,6 +41,7 @@ const volatile struct {
 
 enum {
 	WINDOW_MIN = 2,
+	FIRST_WINDOW = 10, /* RFC 6928 */
 	NO_THRESHOLD = 0x7fffffff, /* TCP_INFINITE_SSTHRESH */
 	CUBIC_BETA = 717, /* 1/1024 */
 	STANDING_SHIFT = 3, /* an RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it */
@@ -176,6 +177,21 @@ static __always_inline void note(struct sock *sk, const struct resume *resume)
 		flow->resumed.retreats++;
 }
 
+/* A first window that was acknowledged under another control, just now, confirms the path as well. */
+static __always_inline void take_over(const struct tcp_sock *tp, struct resume *resume)
+{
+	__u64 answered_us = tp->rack.mstamp + tp->rack.rtt_us;
+	__u64 believed_us = max(2ULL * tp->rack.rtt_us, BELIEVED_MS * 1000ULL);
+
+	/* The SYN counts as delivered. */
+	if (tp->delivered <= FIRST_WINDOW || bpf_ktime_get_ns() / 1000 - answered_us > believed_us)
+		return;
+	resume->confirmed = tp->delivered;
+	resume->rtt_us = tp->rack.rtt_us;
+	resume->least_rtt_us = tp->rack.rtt_us;
+	resume->measured_ms = answered_us / 1000;
+}
+
 static __always_inline void begin(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -185,6 +201,7 @@ static __always_inline void begin(struct sock *sk, struct resume *resume)
 	resume->window = resume->first;
 	resume->confirmed = tp->delivered + resume->first;
 	resume->phase = RESUME_RECONNAISSANCE;
+	take_over(tp, resume);
 	if (tp->snd_ssthresh < NO_THRESHOLD) {
 		resume->phase = RESUME_NORMAL;
 		resume->why = RESUME_CONGESTED;
@@ -278,10 +295,10 @@ static __always_inline bool is_held_by_window(const struct sock *sk)
 	return tcp_is_cwnd_limited(sk) && tp->write_seq - tp->snd_nxt > room_of(tp);
 }
 
-/* Whether the first window is acknowledged on a known path, and an RTT was measured. */
+/* Whether the first window is acknowledged, and an RTT was measured. */
 static __always_inline bool is_confirmed(const struct tcp_sock *tp, const struct resume *resume)
 {
-	return resume->memory_ns && resume->rtt_us && (__s32)(tp->delivered - resume->confirmed) >= 0;
+	return resume->rtt_us && (__s32)(tp->delivered - resume->confirmed) >= 0;
 }
 
 /* Why it will never jump (3.2, 4.2.1). If it may, takes its part of the jump. */
@@ -618,7 +635,9 @@ __u32 BPF_PROG(resume_min_tso_segs, struct sock *sk)
 {
 	struct resume *resume = private_of(sk);
 
-	if (resume->phase == RESUME_RECONNAISSANCE && may_jump_unasked(sk, resume)) {
+	if (resume->phase != RESUME_RECONNAISSANCE || !may_jump_unasked(sk, resume))
+		return MIN_TSO_SEGS;
+	if (resume->memory_ns || recall(sk, resume)) {
 		jump(sk, resume);
 		if (resume->phase == RESUME_UNVALIDATED)
 			pace(sk, resume, tcp_sk(sk)->snd_cwnd, 100);

@@ -151,6 +151,11 @@ struct inet_connection_sock {
 	__u64 icsk_ca_priv[13];
 };
 
+struct tcp_rack {
+	__u64 mstamp; /* when the segment left that was delivered last */
+	__u32 rtt_us; /* and its round trip */
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
@@ -177,6 +182,7 @@ struct tcp_sock {
 	__u64 tcp_mstamp;
 	__u64 tcp_clock_cache; /* ns of the same clock */
 	__u64 tcp_wstamp_ns;   /* before this nothing leaves */
+	struct tcp_rack rack;
 	__u8 is_cwnd_limited : 1;
 };
 
