@@ -44,9 +44,39 @@ def listening(cp: Copier) -> set[str]:
 
 def test_nobody_can_connect_to_a_far_end_that_waits(cp: Copier, waiting: int) -> None:
     ssh = {address for address in listening(cp) if address.endswith(":0016")}
-    assert waiting in cp.far_ends()
     assert ssh
-    assert listening(cp) == ssh
+    # It takes the connections that are made ahead first.
+    wait_until(lambda: listening(cp) == ssh, STOP_S + SLACK_S)
+    assert waiting in cp.far_ends()
+    assert cp.connected("far") > 0
+
+
+def test_the_next_copy_begins_on_connections_made_ahead(cp: Copier, waiting: int) -> None:
+    # Encrypted they begin on them, as many as there are.
+    for other, begun in (([], 8), (["--streams", "3"], 3), (["--streams", "4"], 3), (["--plaintext"], 0)):
+        cp.waiting()
+        wait_until(lambda: cp.connected("far") > 0, STOP_S + SLACK_S)
+        assert begun_ahead(cp, *other, "--memory", "1MiB", "far:") == begun
+
+
+def test_a_plan_without_encryption_begins_anew(cp: Copier, waiting: int, tmp_path: Path) -> None:
+    plan = cp.good("--memory", "1MiB", "far:").plan
+    plan_file = tmp_path / "plan.json"
+    plan_file.write_bytes(msgspec.json.encode(msgspec.structs.replace(plan, encrypt=False)))
+    cp.waiting()
+    wait_until(lambda: cp.connected("far") > 0, STOP_S + SLACK_S)
+    record = cp.good("--plan", plan_file, "--memory", "1MiB", "far:")
+    assert record.outcome is not None
+    assert not record.outcome.encrypted
+    assert record.outcome.streams_ahead == 0
+    assert record.outcome.restarts == 0
+
+
+def begun_ahead(cp: Copier, *words: str) -> int:
+    """How many streams of a copy began on connections made ahead."""
+    outcome = cp.good(*words).outcome
+    assert outcome is not None
+    return outcome.streams_ahead
 
 
 def test_a_copy_to_another_howdah_does_not_take_it(cp: Copier, waiting: int) -> None:

@@ -14,7 +14,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    net::{self, AddressFamily, SocketFlags, SocketType, sockopt},
+    net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockopt},
 };
 
 use crate::{Error, SocketPlan};
@@ -128,6 +128,25 @@ impl Bound {
     /// The port.
     pub fn port(&self) -> u16 {
         self.at.port()
+    }
+
+    /// Closes a port that was reserved by its number, and keeps it reserved. Its connections stay.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] when the kernel refuses.
+    pub fn close(listener: TcpListener) -> Result<Self, Error> {
+        let failed = |source| Error::Listen {
+            at: (Ipv6Addr::UNSPECIFIED, 0).into(),
+            source,
+        };
+        let at = listener.local_addr().map_err(failed)?;
+        // What listens stops to by this, and is bound as before (`inet_shutdown`, net/ipv4/af_inet.c), unless the kernel
+        // has chosen its port (`tcp_set_state`, net/ipv4/tcp.c).
+        net::shutdown(&listener, Shutdown::Read).map_err(|errno| failed(errno.into()))?;
+        Ok(Self {
+            socket: listener.into(),
+            at,
+        })
     }
 
     /// Opens the port.

@@ -12,7 +12,7 @@ from howdah.values.outcome import Outcome
 from howdah.values.sizes import INITIAL_WINDOW_BYTES
 
 WORTH_WINDOWS = 8
-"""Padding is sent where a round trip carries so many times as much; elsewhere it would take time from data."""
+"""Padding is sent where a round trip carries so many times as much; elsewhere it would delay the data."""
 
 
 def uses(request: Request) -> bool:

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use howdah_tcp::{Bound, Info, Patience, Settings, SocketPlan, connect_first};
 use howdah_wire::{Connection, FarHello, FrameReader, Message};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv, sockopt};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
@@ -27,6 +27,8 @@ use crate::tls::{SessionKeys, TlsStream};
 
 /// Most bytes of a pipe that are looked at for a hello: as many as a pipe has by default.
 const HELLO_BYTES_MAX: usize = 64 * 1024;
+/// A far end that is kept ready takes connections for so long. They are made as soon as it has said hello.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 /// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A connection that waits is asked after this time whether the other end is there. Firewalls and translators of addresses
@@ -48,7 +50,7 @@ pub enum OwnPort {
 /// The thread that takes connections ahead.
 pub struct Taking {
     wake: Arc<OwnedFd>,
-    thread: Option<JoinHandle<Opened>>,
+    thread: Option<JoinHandle<Result<Opened, TransferError>>>,
 }
 
 /// A data port that is open, and the connections that were made to it ahead.
@@ -94,8 +96,9 @@ impl OwnPort {
                 listener: listen(bound)?,
                 ahead: Vec::new(),
             }),
-            Self::Taking(mut taking) => taking.end().ok_or_else(|| {
-                TransferError::Here("the thread of the data port has ended".to_owned())
+            Self::Taking(mut taking) => taking.end().unwrap_or_else(|| {
+                let ended = "the thread of the data port has ended";
+                Err(TransferError::Here(ended.to_owned()))
             }),
         }
     }
@@ -107,7 +110,7 @@ fn listen(bound: Bound) -> Result<TcpListener, TransferError> {
 }
 
 impl Taking {
-    fn end(&mut self) -> Option<Opened> {
+    fn end(&mut self) -> Option<Result<Opened, TransferError>> {
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
         self.thread.take()?.join().ok()
     }
@@ -119,21 +122,22 @@ impl Drop for Taking {
     }
 }
 
-/// Takes connections until it is woken, and closes at once those of other hosts and those beyond `most`.
-fn take(listener: TcpListener, wake: &OwnedFd, most: usize, client: IpAddr) -> Opened {
+/// Takes connections of the client, at most so many and so long, and closes those of other hosts. Then nobody can connect
+/// until it is woken.
+fn take(
+    listener: TcpListener,
+    wake: &OwnedFd,
+    most: usize,
+    client: IpAddr,
+) -> Result<Opened, TransferError> {
     let mut ahead = Vec::new();
-    loop {
-        let mut polled = [
-            PollFd::new(&listener, PollFlags::IN),
-            PollFd::new(wake, PollFlags::IN),
-        ];
-        match poll(&mut polled, None) {
-            Err(Errno::INTR) => continue,
-            Ok(_) if polled[1].revents().is_empty() => {}
-            Ok(_) | Err(_) => return Opened { listener, ahead },
+    let until = Instant::now() + TAKEN_WITHIN;
+    while ahead.len() < most && Instant::now() < until {
+        if woken(wake, Some(&listener), until) {
+            return Ok(Opened { listener, ahead });
         }
         match listener.accept() {
-            Ok((socket, from)) if ahead.len() < most && from.ip().to_canonical() == client => {
+            Ok((socket, from)) if from.ip().to_canonical() == client => {
                 ask_now_and_then(socket.as_fd());
                 ahead.push((socket, from));
             }
@@ -141,6 +145,23 @@ fn take(listener: TcpListener, wake: &OwnedFd, most: usize, client: IpAddr) -> O
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => thread::sleep(TRY_AGAIN_AFTER),
         }
+    }
+    let closed = Bound::close(listener);
+    let bound = closed.map_err(|error| TransferError::Here(error.to_string()))?;
+    while !woken(wake, None, Instant::now() + TAKEN_WITHIN) {}
+    let listener = listen(bound)?;
+    Ok(Opened { listener, ahead })
+}
+
+/// Waits until it is woken, until somebody connects, or until then; whether it is woken.
+fn woken(wake: &OwnedFd, listener: Option<&TcpListener>, until: Instant) -> bool {
+    let left = until.saturating_duration_since(Instant::now());
+    let left = Timespec::try_from(left).unwrap_or_default();
+    let mut polled = vec![PollFd::new(wake, PollFlags::IN)];
+    polled.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
+    match poll(&mut polled, Some(&left)) {
+        Ok(_) | Err(Errno::INTR) => !polled[0].revents().is_empty(),
+        Err(_) => true,
     }
 }
 

@@ -174,7 +174,13 @@ fn prepare(site: Site) -> Result<FarEnd, TransferError> {
     let identity = Identity::generate()?;
     let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
     let route = SshRoute::of(&ssh);
-    let bound = reserve(route.server, site.ports.clone())?;
+    let mut bound = reserve(route.server, site.ports.clone())?;
+    if site.ahead > 0 && site.ports.is_none() {
+        // Only a port that was asked for by its number stays reserved when it is closed again.
+        let port = bound.port();
+        drop(bound);
+        bound = reserve(route.server, Some(port..=port))?;
+    }
     let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
     let port = bound.port();
     let mut token = [0; 32];
