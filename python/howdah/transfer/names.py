@@ -4,7 +4,6 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 import weakref
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -17,6 +16,8 @@ class Kept:
     """A file without a name, open as long as this is there."""
 
     def __init__(self, source: IO[bytes]) -> None:
+        import tempfile  # noqa: PLC0415, slow to load, and few copies need it
+
         with tempfile.TemporaryFile() as file:
             shutil.copyfileobj(source, file)
             file.flush()
