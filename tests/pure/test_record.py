@@ -82,6 +82,7 @@ COUNTED = {"bytes", "size", "schema", "cpus", "files", "folders", "links", "spec
     "ssthresh",
     "max_cwnd",
     "connections_replaced",
+    "streams_ahead",
     "outages",
     "restarts",
 }
