@@ -17,8 +17,7 @@ from streams import PAYLOAD_BYTES, PORT, WIRE_BYTES
 
 from howdah import lab
 from howdah.cc import programs
-from howdah.cc.places import Place
-from howdah.cc.shares import everyones
+from howdah.cc.shares import Place, everyones
 from howdah.control.bus.local import LocalBus
 from howdah.control.policy.policyfile import loads
 from howdah.control.privilege.helper import Host

@@ -9,8 +9,7 @@ from rtts import recording
 
 from howdah import HowdahError
 from howdah.cli import app
-from howdah.dataset.plan import DatasetPlan
-from howdah.dataset.planfile import CLASSES, load, loads
+from howdah.dataset.plan import CLASSES, DatasetPlan, load, loads
 from howdah.dataset.recorder import left
 from howdah.dataset.run import RunMade
 from howdah.recognition.files import read_recording, write_recording

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from howdah import HowdahError
 from howdah.arguments import BadArgument, NotHere, literal
-from howdah.cc.choose import choose
+from howdah.cc import choose
 from howdah.interrupt import Interrupted
 from howdah.lab import labfile, messages, tree
 from howdah.lab.daemon import down, living, up

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah import HowdahError
-from howdah.archive.runs import Configuration, Runs
-from howdah.archive.traces import Trace
+from howdah.archive.runs import Configuration, Runs, Trace
 from howdah.profiles.dynamics import poincare
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.poincare import sustained
