@@ -22,8 +22,8 @@ from howdah.control.policy.members import Member
 from howdah.control.policy.policyfile import loads
 from howdah.control.privilege import remote
 from howdah.control.privilege.helper import Host
+from howdah.control.running.agent import serve
 from howdah.control.running.operations import Operations
-from howdah.control.running.serving import serve
 from howdah.control.status import FlowStatus
 from howdah.lab import Lab
 

@@ -14,8 +14,8 @@ from howdah.control.http import prepared
 from howdah.control.http.address import Listening
 from howdah.control.policy import Policy
 from howdah.control.policy.policyfile import loads
+from howdah.control.running.agent import serve
 from howdah.control.running.operations import Operations
-from howdah.control.running.serving import serve
 
 FIGURE_2 = """
 name = "lsst"

@@ -26,9 +26,8 @@ from howdah.control.leases.messages import (
     key_of,
 )
 from howdah.control.policy.members import Member
-from howdah.control.running.outbox import PACE_S, Complaints, Outbox
-from howdah.control.running.sightings import SPAN_NS, Sighting
-from howdah.control.running.tasks import together
+from howdah.control.running.operations import SPAN_NS, Sighting
+from howdah.control.running.outbox import PACE_S, Complaints, Outbox, together
 
 CALL = "agent.a.call"
 

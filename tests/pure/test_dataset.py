@@ -14,7 +14,7 @@ from howdah.dataset.recorder import left
 from howdah.dataset.run import RunMade
 from howdah.recognition.files import read_recording, write_recording
 from howdah.recognition.recording import label
-from howdah.words.dataset import Lines, total_s
+from howdah.words.shared import Lines, total_s
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

@@ -21,9 +21,9 @@ from howdah.library import jobs as library
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello
 from howdah.transfer import jobs, logfile, metrics
-from howdah.transfer.attending import Attending
 from howdah.transfer.logfile import LogFile
 from howdah.transfer.metrics import Metrics
+from howdah.transfer.outside import Attending
 from howdah.transfer.request import Request
 from howdah.transfer.standing import Watched
 from howdah.transfer.valve import Valve

@@ -19,15 +19,20 @@ from howdah.remote.far import greet
 from howdah.remote.messages import FarHello, Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display
-from howdah.transfer.filters import Rule
-from howdah.transfer.filters import read as read_filters
-from howdah.transfer.keep import read as read_keep
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.planning import plan_only
 from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.run import run
-from howdah.transfer.what import check_delete, made_delete, made_skip, made_walk
+from howdah.transfer.what import (
+    Rule,
+    check_delete,
+    made_delete,
+    made_skip,
+    made_walk,
+    read_filters,
+    read_keep,
+)
 from howdah.values.limit import Limits
 from howdah.values.plan import (
     BUFFER_BYTES_MAX,
