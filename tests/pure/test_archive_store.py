@@ -128,7 +128,7 @@ KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
 import duckdb, numpy
-from howdah.archive import Archive, layout, parquet, reading, runs, store, traces, upkeep
+from howdah.archive import Archive, layout, parquet, reading, runs, store, upkeep
 
 STEPS = {"execute", "executemany", "register", "rename", "unlink", "fsync", "mkdir"}
 

@@ -26,7 +26,7 @@ from howdah.control.leases.messages import (
     key_of,
 )
 from howdah.control.policy.members import Member
-from howdah.control.running.operations import SPAN_NS, Sighting
+from howdah.control.running.controller import SPAN_NS, Sighting
 from howdah.control.running.outbox import PACE_S, Complaints, Outbox, together
 
 CALL = "agent.a.call"

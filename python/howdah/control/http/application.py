@@ -2,16 +2,14 @@
 
 Source: WHATWG HTML, section 9.2, Server-sent events.
 
-Metrics are the status in Prometheus' text format, version 0.0.4. They are written by hand: a collector of
-prometheus-client would be as long, and its registry is made for a process that counts, not for one that tells
-of others. Tests read it with that library's parser.
+Metrics are the status in Prometheus' text format.
 """
 
 import asyncio
 import contextlib
 from base64 import b64encode
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -32,9 +30,7 @@ from howdah.control.http.endpoints import JSON, ROLE_HEADER, Endpoint, Ordered, 
 from howdah.control.http.tokens import Guard
 from howdah.control.running.operations import Operations
 from howdah.control.status import Status
-
-Samples = Iterable[tuple[Mapping[str, str], float | None]]
-"""Labels with a value; what is not known has no sample."""
+from howdah.text import metric
 
 _STATUS = {
     "guarantee_bits_per_second": ("guarantee_bps", "What the network promises."),
@@ -66,36 +62,22 @@ def exposition(status: Status, watchers: int) -> str:
 
 def _texts(status: Status, watchers: int) -> Iterator[str]:
     names = {"policy": status.policy, "controller": status.controller}
-    yield _text("howdah_control_info", "Whose status this is.", [(names, 1)])
+    yield metric("howdah_control_info", "Whose status this is.", [(names, 1)])
     for name, (field, says) in _STATUS.items():
-        yield _text(f"howdah_control_{name}", says, [({}, getattr(status, field))])
-    yield _text("howdah_control_watchers", "Who follow the status over HTTP.", [({}, watchers)])
+        yield metric(f"howdah_control_{name}", says, [({}, getattr(status, field))])
+    yield metric("howdah_control_watchers", "Who follow the status over HTTP.", [({}, watchers)])
     counts = Counter(each.traffic_class for each in status.asked)
     classes = dict.fromkeys(flow.traffic_class for flow in status.flows)
     samples = [({"class": name}, counts[name]) for name in classes]
-    yield _text("howdah_control_asked", "How many ask for a class.", samples)
+    yield metric("howdah_control_asked", "How many ask for a class.", samples)
     hosts = [({"host": each.name}, each) for each in status.hosts]
     for name, (field, says) in _HOST.items():
-        yield _text(f"howdah_host_{name}", says, [(labels, getattr(host, field)) for labels, host in hosts])
+        yield metric(f"howdah_host_{name}", says, [(labels, getattr(host, field)) for labels, host in hosts])
     flows = [
         ({"flow": each.flow, "class": each.traffic_class, "host": each.host}, each) for each in status.flows
     ]
     for name, (field, says) in _FLOW.items():
-        yield _text(f"howdah_flow_{name}", says, [(labels, getattr(flow, field)) for labels, flow in flows])
-
-
-def _text(name: str, says: str, samples: Samples) -> str:
-    """The text of one metric; all are gauges."""
-    lines = [f"# HELP {name} {says}", f"# TYPE {name} gauge"]
-    for labels, value in samples:
-        if value is not None:
-            pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-            lines.append(f"{name}{{{pairs}}} {float(value)!r}" if pairs else f"{name} {float(value)!r}")
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        yield metric(f"howdah_flow_{name}", says, [(labels, getattr(flow, field)) for labels, flow in flows])
 
 
 BODY_MAX_BYTES = 16 * 1024

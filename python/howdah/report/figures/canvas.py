@@ -12,9 +12,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from howdah import HowdahError
 from howdah.archive.runs import Configuration
 from howdah.report.cells import PAPER_BUFFERS, Cell, PathCells, is_buffer
@@ -26,6 +23,8 @@ try:
 except ImportError:
     raise HowdahError(f"figures need matplotlib; install it with: {with_extra('figures')}") from None
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 INK, MIDDLE, PALE, FILL, ACCENT = "#121212", "#636363", "#a3a3a3", "#dcdcdc", "#b4501a"
 PALETTE = {INK: "ink", MIDDLE: "middle", PALE: "pale", FILL: "fill", ACCENT: "accent"}
