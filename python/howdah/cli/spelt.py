@@ -11,7 +11,7 @@ from howdah.cli.table import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from howdah.cli.table import Option
 
@@ -24,28 +24,21 @@ SEE = "howdah help rsync"
 class Spelling:
     """An option of rsync or scp."""
 
-    def __init__(
-        self,
-        names: str,
-        means: str,
-        text: str,
-        *,
-        gives: str | None = None,
-        turned: "Callable[[str], str | None] | None" = None,
-    ) -> None:
+    def __init__(self, names: str, means: str, text: str) -> None:
         words = names.replace(",", "").split()
-        self.flags = tuple(word for word in words if word.startswith("-"))
+        self.flags = tuple([word for word in words if word[0] == "-"])
         self.names = names
-        self.takes = words[-1].isupper() and not words[-1].startswith("-")
+        self.takes = len(self.flags) < len(words)
         """Whether it has a value."""
         self.means = means
         """One of the four above."""
         self.text = text
         """What is done here, or what to write."""
-        self.gives = gives
-        """The option of ``howdah cp`` that it is read as; null: none."""
-        self.turned = turned
-        """What makes the value of that option; it answers null for what is none. Null: it has no value."""
+        self.gives, self.turned = _READ_AS.get(names, _AS_ITSELF)
+        """The option of ``howdah cp`` that it is read as, and what makes its value; null: there is none.
+
+        What makes it answers null for what is no value.
+        """
 
 
 def _bwlimit(text: str) -> str | None:
@@ -64,15 +57,14 @@ def _bwlimit(text: str) -> str | None:
 _BW_SUFFIXES = ("B", "K", "M", "G", "T", "KB", "MB", "GB", "TB")
 
 
-def _rows(means: str, table: str) -> "Iterator[Spelling]":
+def _rows(means: str, table: str) -> "list[Spelling]":
     """The options that mean so here: a line has names and text, and goes on in indented ones."""
-    for line in table.replace("\n    ", " ").splitlines():
-        names, _, text = line.partition(": ")
-        gives, turned = _READ_AS.get(names, (None, None))
-        yield Spelling(names, means, text, gives=gives, turned=turned)
+    lines = [line.split(": ", 1) for line in table.replace("\n    ", " ").split("\n")]
+    return [Spelling(names, means, text) for names, text in lines]
 
 
-_READ_AS: "Mapping[str, tuple[str, Callable[[str], str | None] | None]]" = {
+_AS_ITSELF = (None, None)
+_READ_AS: "Mapping[str, tuple[str | None, Callable[[str], str | None] | None]]" = {
     "--ignore-non-existing": ("--existing", None),
     "--delete-before, --delete-during, --del, --delete-delay, --delete-after": ("--delete", None),
     "--bwlimit RATE": ("--limit", _bwlimit),
