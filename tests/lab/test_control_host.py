@@ -16,7 +16,7 @@ from streams import PORT, Samples, streams, wire_bps
 from howdah import lab
 from howdah.cc import programs
 from howdah.cc.shares import everyones, now_ns
-from howdah.control.bus.local import LocalBus
+from howdah.control.bus import LocalBus
 from howdah.control.leases.agent import Held, Kernel
 from howdah.control.policy.members import Member
 from howdah.control.policy.policyfile import loads

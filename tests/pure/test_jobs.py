@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from samples import LIMITS, progress, run
 
 from howdah import HowdahError
+from howdah.cli.jobs_command import line
 from howdah.library import jobs as library
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello
@@ -30,7 +31,6 @@ from howdah.transfer.valve import Valve
 from howdah.values.bottleneck import Cause
 from howdah.values.limit import Limits
 from howdah.values.outcome import Change, Removal, Spent
-from howdah.words.jobs import line
 
 RECORD = "20260302T081502.110000Z-0f3a9c"
 
