@@ -22,9 +22,9 @@ import msgspec
 
 from bench.report import Row, Target, publish
 from howdah.archive import Archive
-from howdah.archive.ingest import entry
 from howdah.archive.layout import FILE
 from howdah.archive.paths import copies
+from howdah.archive.reading import entry
 from howdah.archive.runs import Runs
 from howdah.archive.store import Store
 from howdah.archive.upkeep import collect

@@ -19,10 +19,9 @@ from typing import Any
 
 from bench.nats_server import NatsServer
 from bench.report import Row, Target, publish
-from howdah.control.bus import Bus, Watch
+from howdah.control.bus import Bus, LocalBus, Watch
 from howdah.control.bus.jetstream import JetStreamBus
 from howdah.control.bus.leadership import stand
-from howdah.control.bus.local import LocalBus
 
 KEYS = 1_000
 CHANGES_PER_S = 100

@@ -27,7 +27,7 @@ from howdah.control.policy.policyfile import loads
 from howdah.control.running.agent import RunningAgent
 from howdah.control.running.controller import RunningController
 from howdah.control.running.operations import Operations
-from howdah.control.running.tasks import together
+from howdah.control.running.outbox import together
 
 AGENTS, CLASSES = 50, 20
 CHANGES_PER_S = 100

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from howdah import HowdahError
-from howdah.parent_death import DIES_WITH_PARENT
+from howdah.lab.processes import DIES_WITH_PARENT
 
 _PROGRAM = "nats-server"
 _START_S = 10.0

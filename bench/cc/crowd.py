@@ -13,7 +13,7 @@ import msgspec
 from bench.cc.held import HOLD, READY, loaded, output
 from howdah import lab
 from howdah.cc import programs
-from howdah.cc.places import Place
+from howdah.cc.shares import Place
 
 ROOT = Path(__file__).parents[2]
 PORT = 7007

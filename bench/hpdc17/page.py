@@ -5,10 +5,9 @@ python -m bench.hpdc17.page
 
 from bench.hpdc17 import record
 from bench.report import RESULTS
-from howdah.report import canvas
 from howdah.report.contents import contents
-from howdah.report.figures import FAMILIES
-from howdah.report.figures.figure import DrawnFigure, nearest
+from howdah.report.figures import FAMILIES, canvas
+from howdah.report.figures.canvas import DrawnFigure, nearest
 from howdah.report.material import Material
 from howdah.report.page import render
 

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from bench.report import RESULTS
-from howdah.archive import Archive, parquet, traces
-from howdah.archive.runs import COLUMNS, KINDS, Runs
-from howdah.archive.samples import columns
+from howdah.archive import Archive, parquet
+from howdah.archive.layout import columns
+from howdah.archive.runs import COLUMNS, KINDS, Runs, Trace, trace
 from howdah.report.cells import Cell
 from howdah.report.figures import COUNTERPARTS
 from howdah.report.material import Material
@@ -64,8 +64,8 @@ def load() -> tuple[Runs, Record]:
     return Runs.of(_read, **columns), msgspec.convert(last["record"], Record)
 
 
-def _read(ids: Sequence[str]) -> Mapping[str, traces.Trace]:
-    return {each: traces.trace(found) for each, found in parquet.read([TRACES], ids).items()}
+def _read(ids: Sequence[str]) -> Mapping[str, Trace]:
+    return {each: trace(found) for each, found in parquet.read([TRACES], ids).items()}
 
 
 def _without_samples(record: Record) -> Record:

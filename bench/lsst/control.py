@@ -17,7 +17,7 @@ from howdah.cc import programs
 from howdah.control.http.address import DEFAULT_PORT
 from howdah.control.http.client import Client
 from howdah.lab import Lab
-from howdah.parent_death import DIES_WITH_PARENT
+from howdah.lab.processes import DIES_WITH_PARENT
 
 HOWDAH = (sys.executable, "-m", "howdah")
 MEMORY = "/dev/shm"  # noqa: S108

@@ -15,7 +15,7 @@ from bench.lsst.control import MEMORY
 from bench.lsst.scenario import Scenario
 from howdah import HowdahError
 from howdah.lab import Lab
-from howdah.parent_death import DIES_WITH_PARENT
+from howdah.lab.processes import DIES_WITH_PARENT
 
 PORT = 5432
 _USER = "postgres"

@@ -1,12 +1,15 @@
 """Words for people that are used in more than one place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from howdah import _native
 
 INSTALL = "as docs/install.md says"
 """The way to install howdah. No package is published yet: when one is, this and ``with_extra`` change."""
 _NAMED = 6
+
+Sample = tuple[Mapping[str, str], float | None]
+"""Labels of a metric with its value; null: not known."""
 
 
 def printable(text: str | bytes, most_bytes: int | None = None) -> str:
@@ -32,6 +35,24 @@ def count(number: int, noun: str) -> str:
 def no_room(file: object, mend: str = "free some there") -> str:
     """The words for a file that a full disk does not take."""
     return f"cannot write {file}: no room is left on its file system; {mend}"
+
+
+def metric(name: str, says: str, samples: Iterable[Sample], kind: str = "gauge") -> str:
+    """A metric in Prometheus' text format, version 0.0.4, with its samples, without those that are not known.
+
+    It is written by hand: a collector of prometheus-client would be as long, and its registry is made for a
+    process that counts, not for one that tells of others. Tests read it with that library's parser.
+    """
+    lines = [f"# HELP {name} {says}\n# TYPE {name} {kind}\n"]
+    for labels, value in samples:
+        if value is not None:
+            pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+            lines.append(f"{name}{{{pairs}}} {float(value)!r}\n" if pairs else f"{name} {float(value)!r}\n")
+    return "".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def with_extra(name: str) -> str:

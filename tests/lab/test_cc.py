@@ -410,7 +410,7 @@ def _refuse(name: str, settings: object = ()) -> programs.Loading:
 
 @pytest.mark.beside
 def test_the_choice_is_the_kernels_own_where_it_has_it() -> None:
-    from howdah.cc.choose import choose
+    from howdah.cc import choose
 
     assert choose("scalable", ["cubic", "scalable", "hd_scalable"]) == ("scalable", "kernel")
     assert choose("scalable", ["cubic", "hd_scalable"]) == ("hd_scalable", "howdah")

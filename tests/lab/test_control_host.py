@@ -16,14 +16,14 @@ from streams import PORT, Samples, streams, wire_bps
 from howdah import lab
 from howdah.cc import programs
 from howdah.cc.shares import everyones, now_ns
-from howdah.control.bus.local import LocalBus
+from howdah.control.bus import LocalBus
 from howdah.control.leases.agent import Held, Kernel
 from howdah.control.policy.members import Member
 from howdah.control.policy.policyfile import loads
 from howdah.control.privilege import remote
 from howdah.control.privilege.helper import Host
+from howdah.control.running.agent import serve
 from howdah.control.running.operations import Operations
-from howdah.control.running.serving import serve
 from howdah.control.status import FlowStatus
 from howdah.lab import Lab
 

@@ -17,13 +17,12 @@ from streams import PAYLOAD_BYTES, PORT, WIRE_BYTES
 
 from howdah import lab
 from howdah.cc import programs
-from howdah.cc.places import Place
-from howdah.cc.shares import everyones
-from howdah.control.bus.local import LocalBus
+from howdah.cc.shares import Place, everyones
+from howdah.control.bus import LocalBus
 from howdah.control.policy.policyfile import loads
 from howdah.control.privilege.helper import Host
+from howdah.control.running.agent import serve
 from howdah.control.running.operations import Operations
-from howdah.control.running.serving import serve
 from howdah.lab import Lab
 
 pytestmark = pytest.mark.lab

@@ -17,8 +17,7 @@ from streams import PORT, Samples, Streams, streams, usual_bps, wire_bps
 from howdah import lab
 from howdah._native import HowdahError
 from howdah.cc import programs
-from howdah.cc.places import Place
-from howdah.cc.shares import Placed, Share, Shares, now_ns
+from howdah.cc.shares import Place, Placed, Share, Shares, now_ns
 from howdah.lab import Lab
 
 pytestmark = pytest.mark.lab

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 import virtual
 
-from howdah.control.bus import Bus, Entry, Unreachable, Watch
-from howdah.control.bus.local import LocalBus
+from howdah.control.bus import Bus, Entry, LocalBus, Unreachable, Watch
 from howdah.control.leases.agent import Held
 from howdah.control.leases.messages import Measured
 from howdah.control.policy import Policy

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.nats_server import NatsServer
-from howdah.parent_death import DIES_WITH_PARENT
+from howdah.lab.processes import DIES_WITH_PARENT
 
 
 @contextmanager

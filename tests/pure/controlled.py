@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator
 
 from atwork import Table
 
+from howdah.control.bus import LocalBus
 from howdah.control.bus.leadership import boottime_ns
-from howdah.control.bus.local import LocalBus
 from howdah.control.http import prepared
 from howdah.control.http.address import Listening
 from howdah.control.policy import Policy
 from howdah.control.policy.policyfile import loads
+from howdah.control.running.agent import serve
 from howdah.control.running.operations import Operations
-from howdah.control.running.serving import serve
 
 FIGURE_2 = """
 name = "lsst"

@@ -47,10 +47,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from howdah.profiles.theory import slow_start
-from howdah.profiles.theory.flow import FlowLimits, WindowGrowth
+from howdah.profiles.theory import flow
+from howdah.profiles.theory.flow import START_SEGMENTS, FlowLimits, WindowGrowth
 from howdah.profiles.theory.growth import ControlModel, ControlState, FloatArray, FlowPath, Numbers
-from howdah.profiles.theory.slow_start import START_SEGMENTS
 
 _LONG_S = 1e7
 
@@ -87,7 +86,7 @@ def until_overflow(
     path: FlowPath,
     threshold: Numbers,
     overflow: Numbers,
-    start: float = slow_start.START_SEGMENTS,
+    start: float = flow.START_SEGMENTS,
 ) -> Phases:
     """The phases with slow start up to ``threshold`` (W_SS) and a loss at ``overflow`` segments in flight.
 
@@ -95,7 +94,7 @@ def until_overflow(
     """
     shape = path.bdp.shape
     threshold, overflow = (np.broadcast_to(np.asarray(each, float), shape) for each in (threshold, overflow))
-    first = Phase(slow_start.duration_s(path, start, threshold), threshold - start)
+    first = Phase(flow.duration_s(path, start, threshold), threshold - start)
     full = _grow(control, path, threshold, np.maximum(path.bdp, threshold))
     full = Phase(*(np.where(path.bdp > threshold, each, 0.0) for each in full))
     whole = _grow(control, path, threshold, overflow)

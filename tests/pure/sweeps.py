@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.archive.runs import Runs
-from howdah.archive.traces import Trace
+from howdah.archive.runs import Runs, Trace
 
 RTTS_S = (0.0004, 0.0118, 0.0226, 0.0456, 0.0916, 0.183, 0.366)
 BUFFERS_BYTES = (244e3, 256e6, 1e9)

@@ -10,7 +10,7 @@ from rtts import recording
 from samples import PROBE
 
 from howdah import HowdahError
-from howdah.dataset.planfile import load, loads
+from howdah.dataset.plan import load, loads
 from howdah.recognition.model import Undecided
 from howdah.recognition.recognise import recognise
 from howdah.recognition.recording import Burst, bursts_of

@@ -16,7 +16,7 @@ from samples import record, run, sample
 
 from howdah.archive import Archive
 from howdah.archive.columns import link_in_words, row
-from howdah.archive.ingest import entry
+from howdah.archive.reading import entry
 from howdah.archive.runs import COLUMNS, SPREAD, SPREAD_S, Configuration, Runs, together
 from howdah.archive.store import Store
 from howdah.values.limit import Limited

@@ -21,12 +21,11 @@ from howdah import HowdahError
 from howdah.archive import Archive, Unreadable, layout, parquet
 from howdah.archive import columns as columns_table
 from howdah.archive.columns import Column, row
-from howdah.archive.ingest import batches, entry
-from howdah.archive.ingest import record as readable
-from howdah.archive.layout import FILE
-from howdah.archive.samples import columns, unpack
+from howdah.archive.layout import FILE, columns, unpack
+from howdah.archive.reading import batches, entry
+from howdah.archive.reading import record as readable
+from howdah.archive.runs import Trace
 from howdah.archive.store import Selection, Store
-from howdah.archive.traces import Trace
 from howdah.archive.upkeep import collect, prune
 from howdah.values.link import symmetric
 from howdah.values.listened import HeardThen, Listened
@@ -129,7 +128,7 @@ KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
 import duckdb, numpy
-from howdah.archive import Archive, layout, parquet, reading, runs, store, traces, upkeep
+from howdah.archive import Archive, layout, parquet, reading, runs, store, upkeep
 
 STEPS = {"execute", "executemany", "register", "rename", "unlink", "fsync", "mkdir"}
 

@@ -11,10 +11,9 @@ from howdah.remote.endpoints import route
 from howdah.transfer import attributing
 from howdah.transfer.request import Request
 from howdah.values.attribution import Asked, of_outcome, of_progress, thread
-from howdah.values.bottleneck import Bottleneck, Cause, Share
+from howdah.values.bottleneck import Bottleneck, Cause, Share, without_rests
 from howdah.values.listened import Dip, HeardThen, Listened
 from howdah.values.outcome import Change, Outcome, Sample, Spent, StreamOutcome
-from howdah.values.rests import without_rests
 from howdah.words.bottleneck import Ends, details, line
 
 MOVING_S = 10.0

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from howdah import HowdahError
-from howdah.profiles.selection.bounds import (
+from howdah.profiles.selection.answer import (
     covering_bound,
     lower_prediction_bound,
     median_confidence,

@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control.bus import Bus, KeyChange, Watch
+from howdah.control.bus import Bus, KeyChange, LocalBus, Watch
 from howdah.control.bus.interface import VALUE_MAX_BYTES
 from howdah.control.bus.jetstream import JetStreamBus
 from howdah.control.bus.leadership import Leadership, stand
-from howdah.control.bus.local import LocalBus
 
 TTL_S = 1.0
 LATE_S = 2.0

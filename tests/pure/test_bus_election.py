@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from shaky import ShakyBus, Store
 from virtual import run
 
-from howdah.control.bus import leadership
+from howdah.control.bus import LocalBus, leadership
 from howdah.control.bus.leadership import DRIFT, Claim, Election, LeaderRecord, Leadership, stand
-from howdah.control.bus.local import LocalBus
 
 TTL_S = 1.0
 FAULTS_S = 15.0

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from howdah.control.bus.bucket import OPERATION, REASON, Reading
 from howdah.control.bus.interface import KeyChange, Watch
+from howdah.control.bus.jetstream import OPERATION, REASON, Reading
 
 PREFIX = "$KV.b."
 KEYS = st.sampled_from("abcd")

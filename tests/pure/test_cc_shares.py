@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from howdah.cc.places import Place
 from howdah.cc.programs import Attaching, HoldTarget, KernelStatus, Ports, Rule
-from howdah.cc.shares import Share
+from howdah.cc.shares import Place, Share
 from howdah.words import cc as report
 
 SHARE = Share(

@@ -1,7 +1,7 @@
 import numpy as np
 
 from howdah.profiles.profile import profile
-from howdah.profiles.transition.compare import LeftOutErrors, compare_regressions
+from howdah.profiles.transition.shapes import LeftOutErrors, compare_regressions
 
 
 def test_the_better_regression_is_the_one_that_knows_what_it_was_not_shown() -> None:

@@ -9,8 +9,8 @@ from samples import record
 from howdah.values.outcome import Change, Outcome, Sample
 from howdah.values.plan import Plan, Prediction, Why
 from howdah.values.record import Record
-from howdah.words.comparison import comparison
 from howdah.words.copy import details, summary
+from howdah.words.expected import comparison
 
 PREDICTED = Prediction(rate_low_bps=8.1e9, rate_mid_bps=8.7e9, rate_high_bps=9.2e9, duration_s=10)
 

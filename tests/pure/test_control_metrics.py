@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from test_control_api import send, until
 
+from howdah.control.http.application import exposition
 from howdah.control.http.client import Client
-from howdah.control.http.metrics import exposition
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 
 RATE_BPS = st.integers(0, 10**12)

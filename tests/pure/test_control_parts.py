@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah import HowdahError
-from howdah.control.bus.local import LocalBus
+from howdah.control.bus import LocalBus
 from howdah.control.leases.messages import (
     Call,
     FlowShare,
@@ -26,9 +26,8 @@ from howdah.control.leases.messages import (
     key_of,
 )
 from howdah.control.policy.members import Member
-from howdah.control.running.outbox import PACE_S, Complaints, Outbox
-from howdah.control.running.sightings import SPAN_NS, Sighting
-from howdah.control.running.tasks import together
+from howdah.control.running.controller import SPAN_NS, Sighting
+from howdah.control.running.outbox import PACE_S, Complaints, Outbox, together
 
 CALL = "agent.a.call"
 
@@ -223,7 +222,7 @@ def test_a_message_is_read_from_under_its_own_key_alone(message: Message) -> Non
 _SIGNALLED = """
 import asyncio, os, signal, sys
 from howdah.interrupt import Interrupted
-from howdah.cli.signalled import signalled
+from howdah.cli.control_command import signalled
 
 async def work():
     try:

@@ -14,9 +14,7 @@ from samples import hosts
 from howdah import HowdahError
 from howdah import decide as paths
 from howdah.control.http.client import Client
-from howdah.control.share import enforcement, request
-from howdah.control.share.flow import Here, own_flow
-from howdah.control.share.request import ShareRequest
+from howdah.control.share import Here, ShareRequest, own_flow, unenforced
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 from howdah.decide import Share
 from howdah.remote.endpoints import route
@@ -191,15 +189,15 @@ def test_it_is_given_back_after_an_error_too(lsst: Controlled) -> None:
 def test_it_is_renewed_and_ends_by_itself_when_nobody_renews_it(
     lsst: Controlled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request, "REQUEST_S", 1)
-    monkeypatch.setattr(request, "RENEWED_S", 0.2)
-    monkeypatch.setattr(request, "LOOK_S", 0.1)
+    monkeypatch.setattr("howdah.control.share.REQUEST_S", 1)
+    monkeypatch.setattr("howdah.control.share.RENEWED_S", 0.2)
+    monkeypatch.setattr("howdah.control.share.LOOK_S", 0.1)
     killed = ask(lsst)
     with ask(lsst) as living:
         living.begin(0)
         time.sleep(1.6)
         assert len(who_asks(lsst)) == 1
-        monkeypatch.setattr(request, "RENEWED_S", 3600)
+        monkeypatch.setattr("howdah.control.share.RENEWED_S", 3600)
         killed.__enter__()
         assert len(who_asks(lsst)) == 2
     deadline = time.monotonic() + 10
@@ -253,7 +251,7 @@ def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
     with ShareRequest(Client(lsst.url), "images", find) as mine:
         assert mine.share.rate_bps == 939_992_000
     assert looks == 3
-    monkeypatch.setattr(request, "FOUND_S", 0.0)
+    monkeypatch.setattr("howdah.control.share.FOUND_S", 0.0)
     looks = 0
     with (
         pytest.raises(HowdahError, match="no message from the agent of base20"),
@@ -349,6 +347,6 @@ def test_connections_that_are_not_held_are_found_by_their_port() -> None:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as connection:
             control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-            assert enforcement.unenforced(port) == {control.rstrip(b"\0").decode()}
-            assert enforcement.unenforced(port - 1) == set()
-        assert enforcement.unenforced(port) == set()
+            assert unenforced(port) == {control.rstrip(b"\0").decode()}
+            assert unenforced(port - 1) == set()
+        assert unenforced(port) == set()

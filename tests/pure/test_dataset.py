@@ -9,13 +9,12 @@ from rtts import recording
 
 from howdah import HowdahError
 from howdah.cli import app
-from howdah.dataset.plan import DatasetPlan
-from howdah.dataset.planfile import CLASSES, load, loads
+from howdah.dataset.plan import CLASSES, DatasetPlan, load, loads
 from howdah.dataset.recorder import left
 from howdah.dataset.run import RunMade
 from howdah.recognition.files import read_recording, write_recording
 from howdah.recognition.recording import label
-from howdah.words.dataset import Lines, total_s
+from howdah.words.shared import Lines, total_s
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

@@ -10,8 +10,7 @@ from howdah import HowdahError
 from howdah._native import format_rate, parse_bytes
 from howdah.doctor import facts as fact_finding
 from howdah.doctor.facts import Facts
-from howdah.doctor.judge import Aim, HostFinding, judge, judge_limits
-from howdah.doctor.report import DoctorReport, HostReport
+from howdah.doctor.judge import Aim, DoctorReport, HostFinding, HostReport, judge, judge_limits
 from howdah.library.doctor import examine
 from howdah.words.doctor import CONFIGURATION, in_words, mending
 

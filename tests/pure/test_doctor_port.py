@@ -2,7 +2,7 @@
 
 import pytest
 
-from howdah.doctor.port import judge_port
+from howdah.doctor.judge import judge_port
 from howdah.remote.dataport import Tried
 
 CLOSED = Tried("192.0.2.5", "198.51.100.7", None, [], {43211: "no answer"}, True)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from howdah import HowdahError
-from howdah.profiles.dynamics.relation import Relation, relation
+from howdah.profiles.dynamics.lyapunov import Relation, relation
 from howdah.profiles.dynamics.traces import Undetermined, mean_ranks, normal_scores
 
 few = st.integers(-5, 5).map(float)

@@ -9,7 +9,7 @@ from scipy.signal import lfilter
 
 from bench.maps import LINEAR, MAPS, NOISE, autoregressive, orbit
 from howdah import HowdahError
-from howdah.profiles.dynamics import surrogates, verdict
+from howdah.profiles.dynamics import verdict
 from howdah.profiles.dynamics.lyapunov import Exponents, exponents
 from howdah.profiles.dynamics.traces import Undetermined, standardised
 from howdah.profiles.dynamics.verdict import ChaosVerdict, ExponentComparisons, describe
@@ -42,7 +42,7 @@ def test_the_process_is_found_with_its_order() -> None:
     rng = np.random.default_rng(8)
     coefficients = np.array([0.5, -0.3, 0.4])
     trace = lfilter([1], np.r_[1, -coefficients], rng.normal(scale=2, size=21_000))[1000:]
-    found = surrogates.autoregression(trace - trace.mean())
+    found = verdict.autoregression(trace - trace.mean())
     assert found.coefficients.size >= 3
     np.testing.assert_allclose(found.coefficients[:3], coefficients, atol=0.03)
     np.testing.assert_allclose(found.coefficients[3:], 0, atol=0.03)
@@ -51,13 +51,13 @@ def test_the_process_is_found_with_its_order() -> None:
 
 def test_the_order_of_independent_noise_is_zero_more_often_than_not() -> None:
     rng = np.random.default_rng(9)
-    orders = [surrogates.autoregression(rng.normal(size=SAMPLES)).coefficients.size for _ in range(100)]
+    orders = [verdict.autoregression(rng.normal(size=SAMPLES)).coefficients.size for _ in range(100)]
     assert np.median(orders) == 0
 
 
 @given(varied)
 def test_every_process_is_stationary(trace: np.ndarray) -> None:
-    coefficients = surrogates.autoregression(standardised(trace)).coefficients
+    coefficients = verdict.autoregression(standardised(trace)).coefficients
     if coefficients.size:
         assert np.abs(np.roots(np.r_[1, -coefficients])).max() < 1
 
@@ -67,7 +67,7 @@ def test_every_process_is_stationary(trace: np.ndarray) -> None:
 def test_surrogates_are_as_correlated_as_the_trace(coefficient: float, amplitude_adjusted: bool) -> None:
     rng = np.random.default_rng(10)
     trace = 5 + autoregressive(rng, 2000, coefficient)
-    runs = surrogates.autoregressive(trace, 20, rng, amplitude_adjusted=amplitude_adjusted)
+    runs = verdict.autoregressive(trace, 20, rng, amplitude_adjusted=amplitude_adjusted)
     np.testing.assert_allclose(runs.mean(), trace.mean(), atol=0.1)
     np.testing.assert_allclose(runs.std(), trace.std(), rtol=0.1)
     lagged = [np.corrcoef(each[:-1], each[1:])[0, 1] for each in runs]
@@ -75,9 +75,9 @@ def test_surrogates_are_as_correlated_as_the_trace(coefficient: float, amplitude
 
 
 def test_the_rank_test_counts_ties_against_the_trace() -> None:
-    found = surrogates.compare_with_surrogates(3.0, [1.0, 2.0, 3.0, 4.0])
+    found = verdict.compare_with_surrogates(3.0, [1.0, 2.0, 3.0, 4.0])
     assert (found.p, found.median, found.surrogates) == (3 / 5, 2.5, 4)
-    assert surrogates.compare_with_surrogates(5.0, np.arange(4)).p == 1 / 5
+    assert verdict.compare_with_surrogates(5.0, np.arange(4)).p == 1 / 5
 
 
 @pytest.mark.parametrize("distribution", NOISE)

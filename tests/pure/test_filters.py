@@ -12,7 +12,7 @@ from howdah.cli import app
 from howdah.cli.copy_command import request
 from howdah.cli.table import read
 from howdah.library.copy import Memory, copy_request
-from howdah.transfer import filters
+from howdah.transfer.what import Rule, read_filters
 
 NAMES = ["run42/", "dtn2:d"]
 
@@ -36,7 +36,7 @@ def test_options_of_every_kind_keep_the_order_of_the_line(tmp_path: Path) -> Non
 
 def test_rules_come_from_standard_input_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\n\xff\n")))
-    found = filters.read([("exclude-from", "-"), ("filter", ". -")])
+    found = read_filters([("exclude-from", "-"), ("filter", ". -")])
     assert found == (b"- a", b"- \xff")
 
 
@@ -46,7 +46,7 @@ def test_a_file_of_rules_names_files_that_are_read_where_the_command_runs(
     monkeypatch.chdir(tmp_path)
     Path("one").write_text("- a\n. two\n- d\n")
     Path("two").write_text("+ b\n")
-    assert filters.read([". one"]) == (b"- a", b"+ b", b"- d")
+    assert read_filters([". one"]) == (b"- a", b"+ b", b"- d")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_file_of_rules_names_files_that_are_read_where_the_command_runs(
         ("- a\0b", "NUL"),
     ],
 )
-def test_what_is_no_rule_is_refused_in_a_line(rule: filters.Rule, says: str) -> None:
+def test_what_is_no_rule_is_refused_in_a_line(rule: Rule, says: str) -> None:
     with pytest.raises(HowdahError) as refused:
         copy_request(NAMES, [], filters=[rule])
     assert says in str(refused.value)

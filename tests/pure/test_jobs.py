@@ -17,20 +17,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from samples import LIMITS, progress, run
 
 from howdah import HowdahError
+from howdah.cli.jobs_command import line
 from howdah.library import jobs as library
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello
 from howdah.transfer import jobs, logfile, metrics
-from howdah.transfer.attending import Attending
 from howdah.transfer.logfile import LogFile
 from howdah.transfer.metrics import Metrics
+from howdah.transfer.outside import Attending
 from howdah.transfer.request import Request
 from howdah.transfer.standing import Watched
 from howdah.transfer.valve import Valve
 from howdah.values.bottleneck import Cause
 from howdah.values.limit import Limits
 from howdah.values.outcome import Change, Removal, Spent
-from howdah.words.jobs import line
 
 RECORD = "20260302T081502.110000Z-0f3a9c"
 

@@ -4,19 +4,19 @@ import pytest
 
 from howdah import HowdahError
 from howdah.remote.messages import Keep, Skip
-from howdah.transfer.keep import read
+from howdah.transfer.what import read_keep
 from howdah.words.copy import times_note
 
 
 def test_the_last_word_counts() -> None:
-    assert read([]) == Keep()
+    assert read_keep([]) == Keep()
     archive = Keep(owner=True, group=True, devices=True, specials=True, top=True)
-    assert read(["archive"]) == archive
-    assert read(["no_owner", "archive", "hard_links"]) == Keep(
+    assert read_keep(["archive"]) == archive
+    assert read_keep(["no_owner", "archive", "hard_links"]) == Keep(
         owner=True, group=True, devices=True, specials=True, top=True, hard_links=True
     )
-    assert read(["archive", "no_owner", "no_D"]) == Keep(group=True, top=True)
-    assert read(["D", "no_archive"]) == Keep()
+    assert read_keep(["archive", "no_owner", "no_D"]) == Keep(group=True, top=True)
+    assert read_keep(["D", "no_archive"]) == Keep()
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_last_word_counts() -> None:
     ],
 )
 def test_modes_and_times_are_kept_unless_the_last_word_on_them_says_otherwise(words: str, keep: Keep) -> None:
-    assert read(words.split()) == keep
+    assert read_keep(words.split()) == keep
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_a_note_says_what_follows_of_no_times(keep: Keep, skip: Skip, noted: boo
 
 def test_a_word_that_is_none_is_refused() -> None:
     with pytest.raises(HowdahError, match="keep ownr is unknown; it is one of archive, D, perms"):
-        read(["ownr"])
+        read_keep(["ownr"])

@@ -21,7 +21,7 @@ from howdah.values.listened import Had, HeardThen, Listened, RouteMoved, SentThe
 from howdah.values.outcome import Change
 from howdah.values.plan import Plan
 from howdah.values.reason import Reason
-from howdah.words.heard import in_words
+from howdah.words.expected import in_words
 
 PLAN = Plan(congestion_control="cubic", streams=4, block_bytes=2**20)
 RTT_S = 0.04

@@ -27,7 +27,7 @@ from howdah.values.memory import LIFETIME_S, NEWEST, OTHERS_S, Carried, PastCopy
 from howdah.values.outcome import Outcome
 from howdah.values.path import Path as KnownPath
 from howdah.values.record import Record, Swept
-from howdah.words.remembered import came_of_it
+from howdah.words.expected import came_of_it
 
 NOW = START + timedelta(hours=3)
 GB = 10**9

@@ -6,8 +6,8 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import brentq
 
-from howdah.profiles.theory import controls, loss, slow_start
-from howdah.profiles.theory.flow import Flow, FlowLimits, SlowStart
+from howdah.profiles.theory import controls, loss
+from howdah.profiles.theory.flow import START_SEGMENTS, Flow, FlowLimits, SlowStart
 from howdah.profiles.theory.growth import FlowPath
 
 FloatArray = npt.NDArray[np.float64]
@@ -158,7 +158,7 @@ def test_buffers_that_are_smaller_than_the_path_hold_the_window(name: str) -> No
 def test_a_run_that_ends_in_slow_start_sent_what_its_rounds_say(span_s: float) -> None:
     each = flow("reno", 0.1, bdp=1e6)
     sent = each.sent_by(span_s, np.random.default_rng(1))[0]
-    assert sent == pytest.approx(slow_start.START_SEGMENTS * (2 ** (span_s / 0.1) - 1))
+    assert sent == pytest.approx(START_SEGMENTS * (2 ** (span_s / 0.1) - 1))
 
 
 class Drawn(np.random.Generator):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
 from howdah import HowdahError
-from howdah.profiles.theory import controls, cubic, htcp, slow_start
+from howdah.profiles.theory import controls, flow
 from howdah.profiles.theory.growth import ControlModel, ControlState, FlowPath
 
 FloatArray = npt.NDArray[np.float64]
@@ -68,7 +68,7 @@ def test_htcp_growth_is_the_integral_of_alpha(rtt_s: float, t_s: float) -> None:
     grows_s = 1.0 + 2.0 * (math.sqrt(100.0 + max(0.0, 1.0 / scale - 1.0)) - 10.0)
     points = [p for p in sorted({1.0, grows_s, 2.0}) if p < t_s]
     integral, _ = quad(alpha, 0, t_s, points=points or None, limit=200)
-    assert htcp.growth_s(t_s, rtt_s) == pytest.approx(integral, rel=1e-6, abs=1e-9)
+    assert controls.growth_s(t_s, rtt_s) == pytest.approx(integral, rel=1e-6, abs=1e-9)
 
 
 def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
@@ -80,7 +80,7 @@ def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
         return alpha / (0.05 * np.maximum(1.0, w / 400.0))
 
     solved = solve_ivp(slope, (0, 8), [300.0], rtol=1e-9, max_step=0.01)
-    assert grown(htcp.Htcp(), path, 300.0, np.array([8.0]), memory)[0] == pytest.approx(
+    assert grown(controls.Htcp(), path, 300.0, np.array([8.0]), memory)[0] == pytest.approx(
         solved.y[0, -1], rel=1e-4
     )
 
@@ -88,17 +88,17 @@ def test_htcp_growth_slows_as_the_queue_makes_round_trips_longer() -> None:
 @given(plateau=st.floats(10, 1e6))
 def test_cubic_returns_to_where_it_was_after_k(plateau: float) -> None:
     start = np.array([0.7 * plateau])
-    k_s = cubic.plateau_after_s(plateau - start)
+    k_s = controls.plateau_after_s(plateau - start)
     memory = ControlState.fresh((1,))._replace(plateau=np.array([plateau]))
     path = flow_path(1000.0, 1e9)  # so slow that Reno's growth does not count
-    at = grown(cubic.Cubic(), path, start[0], np.array([0.0, k_s[0], 2 * k_s[0]]), memory)
+    at = grown(controls.Cubic(), path, start[0], np.array([0.0, k_s[0], 2 * k_s[0]]), memory)
     assert at == pytest.approx([0.7 * plateau, plateau, 1.3 * plateau], rel=1e-6)
 
 
 def test_a_second_smaller_loss_lowers_the_flat_part() -> None:
     path = flow_path(0.1, 1e6)
-    _, first = cubic.Cubic().cut(path, np.array([1000.0]), ControlState.fresh((1,)))
-    left, second = cubic.Cubic().cut(path, np.array([900.0]), first)
+    _, first = controls.Cubic().cut(path, np.array([1000.0]), ControlState.fresh((1,)))
+    left, second = controls.Cubic().cut(path, np.array([900.0]), first)
     assert (left[0], second.plateau[0]) == pytest.approx((630.0, 765.0))
 
 
@@ -144,8 +144,8 @@ def test_growth_after_a_loss_is_that_of_the_reference_model(name: str) -> None:
 def test_slow_start_doubles_each_round(rtt_s: float, bdp: float, start: float, rounds: int) -> None:
     path = flow_path(rtt_s, bdp)
     end = start * 2.0**rounds
-    took_s = slow_start.duration_s(path, start, end)
-    assert slow_start.window(path, start, took_s)[0] == pytest.approx(end)
+    took_s = flow.duration_s(path, start, end)
+    assert flow.window(path, start, took_s)[0] == pytest.approx(end)
     if end <= bdp:
         assert took_s[0] == pytest.approx(rounds * rtt_s)
     else:
@@ -167,10 +167,10 @@ def test_hystart_leaves_where_the_reference_model_does(rtt_ms: int) -> None:
     left = next(each.ssthresh_segments for each in trace.rounds if each.ssthresh_segments is not None)
     path = flow_path(rtt_ms / 1e3, 1e9 * rtt_ms / 1e3 / 1538 / 8)
     # A round may begin just above or just below half a path, and so one doubling later.
-    assert left / slow_start.hystart_exit(path, 10.0)[0] == pytest.approx(1.0, rel=0.35)
+    assert left / flow.hystart_exit(path, 10.0)[0] == pytest.approx(1.0, rel=0.35)
 
 
 def test_an_unknown_control_is_refused() -> None:
     with pytest.raises(HowdahError, match="no throughput model of vegas; there are: reno, cubic"):
         controls.control_model("vegas")
-    assert type(controls.control_model("hd_htcp")) is htcp.Htcp
+    assert type(controls.control_model("hd_htcp")) is controls.Htcp

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from howdah.profiles.theory import controls, cubic
+from howdah.profiles.theory import controls
 from howdah.profiles.theory.growth import FlowPath
 
 FloatArray = npt.NDArray[np.float64]
@@ -76,7 +76,7 @@ def test_phases_solve_the_equations_of_window_and_data(
 def test_cubic_before_a_loss_takes_the_cube_root_or_five_per_cent_a_round() -> None:
     path, threshold = flow_path([0.02, 0.2]), np.array([400.0, 4_000.0])
     got = regimes.until_overflow(controls.control_model("cubic"), path, threshold, 2 * path.bdp)
-    alone_s = cubic.plateau_after_s(path.bdp - threshold)
+    alone_s = controls.plateau_after_s(path.bdp - threshold)
     blind_s = path.rtt_s * 20 * np.log(path.bdp / threshold)
     assert got.ca1.duration_s == pytest.approx(np.minimum(alone_s, blind_s), rel=1e-3)
 

@@ -193,9 +193,7 @@ def test_streams_that_nothing_holds_end_the_copy(share: Having, monkeypatch: pyt
     with service(request("guaranteed", dry_run=True)) as made:
         pilot = made.pilot(UNDERWAY, otherwise)
         assert share.begun == [], "a dry run asks for nothing"
-        monkeypatch.setattr(
-            guaranteed.enforcement, "unenforced", lambda port: {"cubic"} if port == FAR.port else set()
-        )
+        monkeypatch.setattr(guaranteed, "unenforced", lambda port: {"cubic"} if port == FAR.port else set())
         with pytest.raises(HowdahError, match="under cubic and not held to a share"):
             pilot(NOW)
     assert share.given_back

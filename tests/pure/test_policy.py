@@ -14,7 +14,7 @@ import pytest
 from howdah import HowdahError
 from howdah._native import Policy, Quota, Refused
 from howdah.cc import programs
-from howdah.cc.places import Place
+from howdah.cc.shares import Place
 from howdah.remote import ssh
 
 AS_USER = [

@@ -12,8 +12,7 @@ from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Runs
 from howdah.profiles.selection.evaluate import draw, evaluate
-from howdah.profiles.selection.interpolate import Interpolation, MedianCurve
-from howdah.profiles.selection.predict import Predictor
+from howdah.profiles.selection.predict import Interpolation, MedianCurve, Predictor
 
 INNER = RTT_S[1:-1]
 REGIMES = {

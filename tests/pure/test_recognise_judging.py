@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from rtts import recording, recordings
 
 from howdah import HowdahError
-from howdah.recognition import confidence, novelty
+from howdah.recognition import confidence
 from howdah.recognition.classifiers.paper import NearestNeighbour
 from howdah.recognition.classifiers.trees import Trees
-from howdah.recognition.confidence import StageProbabilities
+from howdah.recognition.confidence import ClassDistance, StageProbabilities
 from howdah.recognition.features import features
-from howdah.recognition.novelty import ClassDistance
 from howdah.recognition.rows import softmax
 from howdah.recognition.training import Protocol, evaluate, fit, folds_of, possible
 from howdah.recognition.windows import Examples, Windows, examples, random_folds, whole_folds
@@ -139,9 +138,9 @@ def test_few_windows_allow_less_confidence_than_many() -> None:
 def test_what_was_left_out_is_told_from_what_was_seen() -> None:
     codes = np.unique(some().labels, return_inverse=True)[1]
     rows, parts = features(some().windows), folds_of(some(), "runs")
-    limits = novelty.limits(rows, codes, np.unique(some().labels).tolist(), parts)
+    limits = confidence.limits(rows, codes, np.unique(some().labels).tolist(), parts)
     told = limits.scores
-    assert told.false_alarms <= novelty.MOST_FALSE
+    assert told.false_alarms <= confidence.MOST_FALSE
     assert set(told.found) == {"1 bbr", "1 cubic", "1 udp", "nobody"}
     assert np.mean(list(told.found.values())) > 0.5
     assert limits.near <= limits.new

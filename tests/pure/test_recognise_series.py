@@ -21,7 +21,7 @@ from howdah.recognition.training import train
 from howdah.recognition.windows import cut
 from howdah.values.probe import Others
 from howdah.words.probe import others
-from howdah.words.recognition import heard as heard_in_words
+from howdah.words.shared import heard as heard_in_words
 
 SHIPPED_BYTES_MAX = 1_000_000
 

@@ -17,10 +17,9 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.cli.results import FIGURES
-from howdah.report import canvas
 from howdah.report.contents import Contents, contents
-from howdah.report.figures import COUNTERPARTS, FAMILIES, build
-from howdah.report.figures.figure import DrawnFigure, FigureNeeds, everything
+from howdah.report.figures import COUNTERPARTS, FAMILIES, build, canvas
+from howdah.report.figures.canvas import DrawnFigure, FigureNeeds, everything
 from howdah.report.material import Material
 from howdah.report.page import render
 from howdah.report.statements import STATEMENTS

@@ -15,7 +15,7 @@ from howdah.values.limit import Limits
 from howdah.values.memory import LIFETIME_S, PastCopy, PathMemory, Resume, Resumed, recall
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Later, Plan, Prediction, Why
-from howdah.words.remembered import came_of_it
+from howdah.words.expected import came_of_it
 
 REQUEST = Request([], route(["run42", "dtn2:"], memory=False), dry_run=True)
 PLAN = Plan(streams=8, congestion_control="cubic", block_bytes=2**20)

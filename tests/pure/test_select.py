@@ -13,8 +13,7 @@ from samples import howdah
 
 from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
-from howdah.archive.runs import Configuration, Runs
-from howdah.archive.traces import Trace
+from howdah.archive.runs import Configuration, Runs, Trace
 from howdah.arguments import BadArgument
 from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import (

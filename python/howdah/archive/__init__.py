@@ -1,22 +1,87 @@
 """The place where records live: ``$XDG_DATA_HOME/howdah/records``.
 
-A record is written as one JSON file (``inbox``), which needs no lock and no library. Whoever reads the
-archive takes such files into SQLite first (``ingest``, ``store``). docs/archive.md describes the layout.
+A record is written as one JSON file, ``ROOT/YYYY/MM/ID.json``, which needs no lock and no library: it appears
+whole or not at all (written beside its place, then renamed), and ids are unique. Beside it is ``ID.b3sum``,
+the digests of the files that were moved; those stay, there may be millions. Whoever reads the archive takes
+the records into SQLite first (``reading``, ``store``). docs/archive.md describes the layout.
 """
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from howdah.archive.inbox import Inbox, Unreadable
+from howdah import HowdahError, private
 from howdah.arguments import typed
-from howdah.values.record import Record
+from howdah.values.record import Record, dumps, is_id
 
 if TYPE_CHECKING:
-    from howdah.archive.runs import Runs
+    from howdah.archive.runs import Runs, Trace
     from howdah.archive.store import Selection
-    from howdah.archive.traces import Trace
+
+
+class Unreadable(NamedTuple):
+    """A record in the archive that this version cannot read."""
+
+    id: str
+    file: Path
+    problem: str
+
+
+class Inbox:
+    """The JSON files of records and the digests below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def file(self, record_id: str) -> Path:
+        """The file where the record of this id is written."""
+        return self.root / record_id[:4] / record_id[4:6] / f"{record_id}.json"
+
+    def digests(self, record_id: str) -> Path:
+        """The file where the digests of a record's files belong."""
+        return self.file(record_id).with_suffix(".b3sum")
+
+    def new_digests(self, record_id: str) -> Path | None:
+        """The same as an empty file; None when it cannot be made, of which ``save`` will say why."""
+        file = self.digests(record_id)
+        try:
+            self._make_folder(file)
+            private.create(file)
+        except OSError:
+            return None
+        return file
+
+    def save(self, record: Record) -> Path:
+        """Adds a record and returns its file. Raises HowdahError when the archive cannot be written."""
+        target = self.file(record.id)
+        temporary = target.with_name(f".{record.id}.{os.getpid()}")
+        try:
+            self._make_folder(target)
+            try:
+                with open(temporary, "xb", opener=private.opener) as stream:
+                    stream.write(dumps(record))
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                temporary.rename(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            raise HowdahError(
+                f"cannot keep the record in {target.parent}: {error.strerror}; "
+                "make room there, or set XDG_DATA_HOME to a folder you can write"
+            ) from None
+        return target
+
+    def _make_folder(self, file: Path) -> None:
+        private.folder(file.parent)
+        private.close_to_others(self.root)
+
+    def files(self, suffix: str = "json") -> list[Path]:
+        """Files of records, or with this suffix, the oldest first."""
+        found = (file for file in self.root.glob(f"[0-9]*/[0-9]*/*.{suffix}") if is_id(file.stem))
+        return sorted(found, key=lambda file: file.stem)
+
 
 __all__ = ["Archive", "Unreadable", "default_root"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from howdah.cc.choose import choose
+from howdah.cc import choose
 from howdah.values.link import ETHERNET_FRAME_OVERHEAD_BYTES, Burst, Direction, LinkSpec
 from howdah.values.record import Record
 

@@ -16,12 +16,10 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError, private
-from howdah.archive import parquet
+from howdah.archive import Inbox, parquet
 from howdah.archive.columns import COLUMNS, NAMES
-from howdah.archive.inbox import Inbox
-from howdah.archive.ingest import batches, entry, ingest, kept_apart
-from howdah.archive.layout import FILE
-from howdah.archive.samples import Columns, pack, unpack
+from howdah.archive.layout import FILE, Columns, pack, unpack
+from howdah.archive.reading import batches, entry, ingest, kept_apart
 from howdah.archive.store import Entry, Selection, Store
 from howdah.text import count, no_room
 

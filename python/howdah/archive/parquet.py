@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from howdah import HowdahError, private
-from howdah.archive.samples import Columns
+from howdah.archive.layout import Columns
 from howdah.text import no_room
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from howdah import HowdahError
+from howdah.archive import Inbox
 from howdah.archive.columns import AMONG, Value, path_of, row
-from howdah.archive.inbox import Inbox
 from howdah.archive.layout import FILE, LAYOUT, open_to_read
 from howdah.values.carried import least_moving_s
 from howdah.values.link import LinkSpec
@@ -84,7 +84,7 @@ def copies(inbox: Inbox, path: str, direction: Direction, now: datetime | None =
 
 def remembered(inbox: Inbox, now: datetime | None = None) -> list[PathMemory]:
     """What is remembered of each path, all of its routes together as that of its newest copy; by path."""
-    from howdah.archive.ingest import ingest  # noqa: PLC0415, what only reads does without
+    from howdah.archive.reading import ingest  # noqa: PLC0415, what only reads does without
     from howdah.archive.store import Store  # noqa: PLC0415
 
     now = now or datetime.now(UTC)
@@ -106,7 +106,7 @@ def take_in(inbox: Inbox) -> None:
     So it does where the database is of an older layout, in which copies find nothing. Raises HowdahError.
     """
     if len(inbox.files()) > INBOX_MOST // 2 or _layout(inbox.root / FILE) not in {None, LAYOUT}:
-        from howdah.archive.ingest import ingest  # noqa: PLC0415
+        from howdah.archive.reading import ingest  # noqa: PLC0415
         from howdah.archive.store import Store  # noqa: PLC0415
 
         with Store(inbox.root, to_change=True) as store:

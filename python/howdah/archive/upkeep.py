@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from howdah import HowdahError
-from howdah.archive.inbox import Inbox
-from howdah.archive.ingest import ingest
+from howdah.archive import Inbox
+from howdah.archive.reading import ingest
 from howdah.archive.store import NoRoom, Store, size_bytes
 from howdah.values.record import id_time
 

@@ -4,8 +4,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from howdah import HowdahError
-from howdah.cc import programs
-from howdah.cc.choose import choose
+from howdah.cc import choose, programs
 from howdah.values.record import HostLimits
 
 DEFAULT = ("cubic", "htcp", "scalable")

@@ -11,9 +11,8 @@ import msgspec
 
 from howdah import _native
 from howdah.cc import resume, shares
-from howdah.cc.places import Place
 from howdah.cc.resume import Memory, ResumeStatus
-from howdah.cc.shares import Share
+from howdah.cc.shares import Place, Share
 from howdah.values.record import HostLimits
 
 

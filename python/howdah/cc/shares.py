@@ -1,7 +1,8 @@
 """Shares in this host's kernel: rates that connections hold together under hold, for the time of a lease.
 
-Rates are bits per second on the wire. Instants are nanoseconds of ``CLOCK_BOOTTIME``, the clock that goes on
-while a host sleeps, so that a lease runs out there too. Needs root.
+A place says which connections a rule is for. Rates are bits per second on the wire. Instants are nanoseconds
+of ``CLOCK_BOOTTIME``, the clock that goes on while a host sleeps, so that a lease runs out there too. Needs
+root.
 """
 
 import time
@@ -10,7 +11,33 @@ from collections.abc import Sequence
 import msgspec
 
 from howdah import _native
-from howdah.cc.places import Place
+
+ALL_PORTS = "1-65535"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The connections of a rule as a person writes them: by a prefix, a cgroup, or both."""
+
+    to: str | None
+    """The prefix that they go to, as 10.9.0.0/16; null: anywhere."""
+    ports: str = ALL_PORTS
+    """The ports of either end, as 5000-5100."""
+    namespace: int | None = None
+    """The inode of the only network namespace it is for; null: all."""
+    cgroup: str | None = None
+    """The path of the only cgroup it is for, with those below it, as /system.slice/postgresql.service."""
+
+    def check(self) -> None:
+        """Raises HowdahError when it cannot be a place on any host."""
+        _native.cc_check_place(msgspec.json.encode(self))
+
+
+def cgroup_id(path: str) -> int | None:
+    """The kernel's number of the cgroup of this path; one made anew has another. Null: there is none.
+
+    Raises HowdahError where ``path`` is none, or the unified hierarchy is not mounted.
+    """
+    return _native.cc_cgroup(path)
 
 
 class Share(msgspec.Struct, frozen=True):

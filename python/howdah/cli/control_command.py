@@ -1,8 +1,11 @@
 """``howdah control`` from the arguments of its commands to their end."""
 
+import asyncio
 import re
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal
@@ -10,11 +13,38 @@ from typing import Any, Literal
 import msgspec
 
 from howdah import HowdahError, document, interrupt
-from howdah.cli.signalled import signalled
 from howdah.cli.table import WrongLine
+from howdah.interrupt import SIGNALS, Interrupted
 from howdah.library import control
 from howdah.library.control import Access, Client, Listening, Serving, Site, login
 from howdah.text import printable
+
+
+def signalled(work: Coroutine[Any, Any, None]) -> None:
+    """Runs the work; the first signal cancels it, and is raised as Interrupted once it has ended.
+
+    Later ones do nothing, so what the work puts back at its end is put back whole.
+    """
+    numbers: list[int] = []
+
+    async def main() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+
+        def received(number: int) -> None:
+            numbers.append(number)
+            if len(numbers) == 1:
+                task.cancel()
+
+        for number in SIGNALS:
+            # nohup and background shells start us with a signal ignored: it stays so.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, received, number)
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    if numbers:
+        raise Interrupted(numbers[0])
 
 
 class Ordered(msgspec.Struct):

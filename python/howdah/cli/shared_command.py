@@ -12,8 +12,7 @@ from howdah.cli.shown import print_parts
 from howdah.library import dataset as datasets
 from howdah.library import recognition
 from howdah.text import count
-from howdah.words.dataset import Lines, summary, table, total_s
-from howdah.words.recognition import compared, heard, trained
+from howdah.words.shared import Lines, compared, heard, summary, table, total_s, trained
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

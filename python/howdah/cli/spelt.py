@@ -24,28 +24,21 @@ SEE = "howdah help rsync"
 class Spelling:
     """An option of rsync or scp."""
 
-    def __init__(
-        self,
-        names: str,
-        means: str,
-        text: str,
-        *,
-        gives: str | None = None,
-        turned: "Callable[[str], str | None] | None" = None,
-    ) -> None:
+    def __init__(self, names: str, means: str, text: str) -> None:
         words = names.replace(",", "").split()
-        self.flags = tuple(word for word in words if word.startswith("-"))
+        self.flags = tuple([word for word in words if word[0] == "-"])
         self.names = names
-        self.takes = words[-1].isupper() and not words[-1].startswith("-")
+        self.takes = len(self.flags) < len(words)
         """Whether it has a value."""
         self.means = means
         """One of the four above."""
         self.text = text
         """What is done here, or what to write."""
-        self.gives = gives
-        """The option of ``howdah cp`` that it is read as; null: none."""
-        self.turned = turned
-        """What makes the value of that option; it answers null for what is none. Null: it has no value."""
+        self.gives, self.turned = _READ_AS.get(names, _AS_ITSELF)
+        """The option of ``howdah cp`` that it is read as, and what makes its value; null: there is none.
+
+        What makes it answers null for what is no value.
+        """
 
 
 def _bwlimit(text: str) -> str | None:
@@ -62,237 +55,163 @@ def _bwlimit(text: str) -> str | None:
 
 
 _BW_SUFFIXES = ("B", "K", "M", "G", "T", "KB", "MB", "GB", "TB")
-_LATER = "not built yet"
-_SIZES = "use --files-from with the names that find -size prints"
-_LINKS = f"{_LATER}; links are copied as links, or with -L as what they lead to"
+
+
+def _rows(means: str, table: str) -> "list[Spelling]":
+    """The options that mean so here: a line has names and text, and goes on in indented ones."""
+    lines = [line.split(": ", 1) for line in table.replace("\n    ", " ").split("\n")]
+    return [Spelling(names, means, text) for names, text in lines]
+
+
+_AS_ITSELF = (None, None)
+_READ_AS: "Mapping[str, tuple[str | None, Callable[[str], str | None] | None]]" = {
+    "--ignore-non-existing": ("--existing", None),
+    "--delete-before, --delete-during, --del, --delete-delay, --delete-after": ("--delete", None),
+    "--bwlimit RATE": ("--limit", _bwlimit),
+}
+"""The options of ``howdah cp`` that some are read as, with what makes the value."""
 
 ROWS = (
-    Spelling("-n, --dry-run", SAME, "prints the plan and what would be copied"),
-    Spelling("-e, --rsh COMMAND", SAME, "the ssh command with its options, as 'ssh -p 2222 -J jump'"),
-    Spelling("-q, --quiet", SAME, "prints no progress and no summary"),
-    Spelling("--log-file FILE", SAME, "a line for each copied file and each event (docs/jobs.md)"),
-    Spelling("--exclude PATTERN", SAME, "leaves out names that match (docs/leave-out.md)"),
-    Spelling("--include PATTERN", SAME, "copies names that match, unless an earlier option leaves them out"),
-    Spelling("--exclude-from FILE", SAME, "leaves out names that match a pattern in FILE"),
-    Spelling("--include-from FILE", SAME, "copies names that match a pattern in FILE"),
-    Spelling("-f, --filter RULE", SAME, "a filter rule; rules for CVS and for absolute paths are refused"),
-    Spelling(
-        "-F",
+    *_rows(
         SAME,
-        "rules from .rsync-filter in each folder, not above sources; for scp's -F FILE use -e 'ssh -F FILE'",
+        """\
+-n, --dry-run: prints the plan and what would be copied
+-e, --rsh COMMAND: the ssh command with its options, as 'ssh -p 2222 -J jump'
+-q, --quiet: prints no progress and no summary
+--log-file FILE: a line for each copied file and each event (docs/jobs.md)
+--exclude PATTERN: leaves out names that match (docs/leave-out.md)
+--include PATTERN: copies names that match, unless an earlier option leaves them out
+--exclude-from FILE: leaves out names that match a pattern in FILE
+--include-from FILE: copies names that match a pattern in FILE
+-f, --filter RULE: a filter rule; rules for CVS and for absolute paths are refused
+-F: rules from .rsync-filter in each folder, not above sources; for scp's -F FILE use -e 'ssh -F FILE'
+--files-from FILE: copies only the names that FILE lists, relative to the only source
+-0, --from0: NUL bytes end the names and rules in files
+--existing: sends only files that exist at the target (docs/skip.md)
+--ignore-existing: sends only files that do not exist at the target
+-u, --update: skips files that are newer at the target
+--size-only: skips files of the same size
+-I, --ignore-times: also sends files of the same size and time
+-c, --checksum: skips files of the same content; for scp's -c CIPHER write -e 'ssh -c CIPHER'
+--delete: removes what the source does not have, when all files have arrived (docs/delete.md)
+--delete-excluded: with --delete, also removes what the filters leave out
+--max-delete N: removes nothing if there is more than N to remove; rsync removes the first N
+-a, --archive: keeps owners, groups, devices and FIFOs, as far as the receiver can (docs/keep.md)
+-o, --owner: keeps users, if the receiver is root; for scp's -o OPTION write -e 'ssh -o OPTION'
+-g, --group: keeps groups, if the receiver is root or in the group
+--numeric-ids: matches users and groups by number
+-D: --devices --specials
+--devices: keeps devices, if the receiver is root
+--specials: keeps FIFOs and sockets
+-H, --hard-links: keeps hard links: names of one file stay names of one file (docs/keep.md)
+-S, --sparse: makes holes of runs of zeros; for scp's -S PROGRAM write -e PROGRAM
+-A, --acls: keeps access lists
+-X, --xattrs: keeps extended attributes and flags of chattr; root's own only if the receiver is root
+--no-o, --no-owner: does not keep users, for example after -a
+--no-g, --no-group: does not keep groups
+--no-D: leaves out devices, FIFOs and sockets, with a warning
+--no-devices: leaves out devices
+--no-specials: leaves out FIFOs and sockets
+-p, --perms: modes are kept, also without it; set-user-ID and set-group-ID with -o as root alone; scp's -p too
+--no-p, --no-perms: leaves modes at the target as they are; new files follow the umask
+-t, --times: modification times are kept, also without it
+--no-t, --no-times: gives files the time of the copy; a note says what follows
+-O, --omit-dir-times: gives folders the time of the copy
+-L, --copy-links: copies what links lead to, in place of the links (docs/links.md)
+--copy-unsafe-links: the same, only for links that lead out of what is copied
+--safe-links: leaves out links that lead out of what is copied, with a warning
+-x, --one-file-system: copies folders on other file systems as empty folders""",
     ),
-    Spelling("--files-from FILE", SAME, "copies only the names that FILE lists, relative to the only source"),
-    Spelling("-0, --from0", SAME, "NUL bytes end the names and rules in files"),
-    Spelling("--existing", SAME, "sends only files that exist at the target (docs/skip.md)"),
-    Spelling("--ignore-existing", SAME, "sends only files that do not exist at the target"),
-    Spelling("-u, --update", SAME, "skips files that are newer at the target"),
-    Spelling("--size-only", SAME, "skips files of the same size"),
-    Spelling("-I, --ignore-times", SAME, "also sends files of the same size and time"),
-    Spelling(
-        "-c, --checksum",
-        SAME,
-        "skips files of the same content; for scp's -c CIPHER write -e 'ssh -c CIPHER'",
+    *_rows(
+        ANYWAY,
+        """\
+-r, --recursive: folders are copied with everything in them; refused with --files-from, which lists what is in
+    them
+-l, --links: links are copied as links; -l 1000 is --limit 1000kbit, as in scp
+-E, --executability: modes are kept; with --no-perms files that are there keep theirs, and a note says so
+-v, --verbose: the display and the summary say what is done
+--progress: progress is shown on a terminal
+--info FLAGS: progress is shown on a terminal
+--stats: the summary has some; howdah archive show last has all
+--human-readable: sizes are readable anyway; -h alone is help, but in -avh it means this
+--partial: the same command goes on inside of files
+--append-verify: the same command goes on inside of files, and compares the part that is there
+-W, --whole-file: files that differ are sent whole
+-y, --fuzzy: files that differ are sent whole
+--no-compress, --no-z: nothing is compressed
+--inc-recursive, --i-r, --no-inc-recursive, --no-i-r: files are sent while folders are still read, and
+    --delete removes when all have arrived
+--preallocate: files have their space before their content
+-8, --8-bit-output: names are shown as they are, but for control characters
+--no-motd: there is no daemon
+--fsync: everything is on stable storage at the end
+-s, --secluded-args: no shell sees the names
+--protect-args: no shell sees the names
+-P: --partial --progress; -P 2222 is the port, as in scp""",
     ),
-    Spelling("--ignore-non-existing", NOTED, "is --existing", gives="--existing"),
-    Spelling(
-        "--delete",
-        SAME,
-        "removes what the source does not have, when all files have arrived (docs/delete.md)",
-    ),
-    Spelling("--delete-excluded", SAME, "with --delete, also removes what the filters leave out"),
-    Spelling(
-        "--max-delete N", SAME, "removes nothing if there is more than N to remove; rsync removes the first N"
-    ),
-    Spelling(
-        "--delete-before, --delete-during, --del, --delete-delay, --delete-after",
+    *_rows(
         NOTED,
-        "is --delete, which removes when all files have arrived",
-        gives="--delete",
+        """\
+--ignore-non-existing: is --existing
+--delete-before, --delete-during, --del, --delete-delay, --delete-after: is --delete, which removes when all
+    files have arrived
+-z, --compress: nothing is compressed
+-3: the data goes straight from one host to the other, not through this one
+--compress-level NUMBER: nothing is compressed
+--compress-choice, --zc NAME: nothing is compressed
+--skip-compress LIST: nothing is compressed
+--partial-dir FOLDER: a file that has partly arrived lies beside its target, as .NAME.howdah-part
+--bwlimit RATE: is --limit, with rsync's units: 1000 is 1000 KiB/s""",
     ),
-    Spelling(
-        "-a, --archive",
-        SAME,
-        "keeps owners, groups, devices and FIFOs, as far as the receiver can (docs/keep.md)",
-    ),
-    Spelling(
-        "-o, --owner",
-        SAME,
-        "keeps users, if the receiver is root; for scp's -o OPTION write -e 'ssh -o OPTION'",
-    ),
-    Spelling("-g, --group", SAME, "keeps groups, if the receiver is root or in the group"),
-    Spelling("--numeric-ids", SAME, "matches users and groups by number"),
-    Spelling("-D", SAME, "--devices --specials"),
-    Spelling("--devices", SAME, "keeps devices, if the receiver is root"),
-    Spelling("--specials", SAME, "keeps FIFOs and sockets"),
-    Spelling(
-        "-H, --hard-links", SAME, "keeps hard links: names of one file stay names of one file (docs/keep.md)"
-    ),
-    Spelling("-S, --sparse", SAME, "makes holes of runs of zeros; for scp's -S PROGRAM write -e PROGRAM"),
-    Spelling("-A, --acls", SAME, "keeps access lists"),
-    Spelling(
-        "-X, --xattrs",
-        SAME,
-        "keeps extended attributes and flags of chattr; root's own only if the receiver is root",
-    ),
-    Spelling("--no-o, --no-owner", SAME, "does not keep users, for example after -a"),
-    Spelling("--no-g, --no-group", SAME, "does not keep groups"),
-    Spelling("--no-D", SAME, "leaves out devices, FIFOs and sockets, with a warning"),
-    Spelling("--no-devices", SAME, "leaves out devices"),
-    Spelling("--no-specials", SAME, "leaves out FIFOs and sockets"),
-    Spelling(
-        "-p, --perms",
-        SAME,
-        "modes are kept, also without it; set-user-ID and set-group-ID with -o as root alone; scp's -p too",
-    ),
-    Spelling(
-        "--no-p, --no-perms", SAME, "leaves modes at the target as they are; new files follow the umask"
-    ),
-    Spelling("-t, --times", SAME, "modification times are kept, also without it"),
-    Spelling("--no-t, --no-times", SAME, "gives files the time of the copy; a note says what follows"),
-    Spelling("-O, --omit-dir-times", SAME, "gives folders the time of the copy"),
-    Spelling("-L, --copy-links", SAME, "copies what links lead to, in place of the links (docs/links.md)"),
-    Spelling("--copy-unsafe-links", SAME, "the same, only for links that lead out of what is copied"),
-    Spelling("--safe-links", SAME, "leaves out links that lead out of what is copied, with a warning"),
-    Spelling("-x, --one-file-system", SAME, "copies folders on other file systems as empty folders"),
-    Spelling(
-        "-r, --recursive",
-        ANYWAY,
-        "folders are copied with everything in them; refused with --files-from, which lists what is in them",
-    ),
-    Spelling("-l, --links", ANYWAY, "links are copied as links; -l 1000 is --limit 1000kbit, as in scp"),
-    Spelling(
-        "-E, --executability",
-        ANYWAY,
-        "modes are kept; with --no-perms files that are there keep theirs, and a note says so",
-    ),
-    Spelling("-v, --verbose", ANYWAY, "the display and the summary say what is done"),
-    Spelling("--progress", ANYWAY, "progress is shown on a terminal"),
-    Spelling("--info FLAGS", ANYWAY, "progress is shown on a terminal"),
-    Spelling("--stats", ANYWAY, "the summary has some; howdah archive show last has all"),
-    Spelling(
-        "--human-readable", ANYWAY, "sizes are readable anyway; -h alone is help, but in -avh it means this"
-    ),
-    Spelling("--partial", ANYWAY, "the same command goes on inside of files"),
-    Spelling(
-        "--append-verify",
-        ANYWAY,
-        "the same command goes on inside of files, and compares the part that is there",
-    ),
-    Spelling("-W, --whole-file", ANYWAY, "files that differ are sent whole"),
-    Spelling("-y, --fuzzy", ANYWAY, "files that differ are sent whole"),
-    Spelling("--no-compress, --no-z", ANYWAY, "nothing is compressed"),
-    Spelling(
-        "--inc-recursive, --i-r, --no-inc-recursive, --no-i-r",
-        ANYWAY,
-        "files are sent while folders are still read, and --delete removes when all have arrived",
-    ),
-    Spelling("--preallocate", ANYWAY, "files have their space before their content"),
-    Spelling("-8, --8-bit-output", ANYWAY, "names are shown as they are, but for control characters"),
-    Spelling("--no-motd", ANYWAY, "there is no daemon"),
-    Spelling("--fsync", ANYWAY, "everything is on stable storage at the end"),
-    Spelling("-s, --secluded-args", ANYWAY, "no shell sees the names"),
-    Spelling("--protect-args", ANYWAY, "no shell sees the names"),
-    Spelling("-P", ANYWAY, "--partial --progress; -P 2222 is the port, as in scp"),
-    Spelling("-z, --compress", NOTED, "nothing is compressed"),
-    Spelling("-3", NOTED, "the data goes straight from one host to the other, not through this one"),
-    Spelling("--compress-level NUMBER", NOTED, "nothing is compressed"),
-    Spelling("--compress-choice, --zc NAME", NOTED, "nothing is compressed"),
-    Spelling("--skip-compress LIST", NOTED, "nothing is compressed"),
-    Spelling(
-        "--partial-dir FOLDER",
-        NOTED,
-        "a file that has partly arrived lies beside its target, as .NAME.howdah-part",
-    ),
-    Spelling("--ignore-errors", REFUSED, "nothing is removed if some of the sources could not be read"),
-    Spelling(
-        "--force",
+    *_rows(
         REFUSED,
-        "with --delete, a folder in the way of a file goes; otherwise remove it",
-    ),
-    Spelling("--modify-window SECONDS", REFUSED, f"{_LATER}; files are compared by exact size and time"),
-    Spelling("--delay-updates", REFUSED, "each file gets its name when it is whole; copy into a new folder"),
-    Spelling(
-        "-m, --prune-empty-dirs", REFUSED, "name the files with --files-from, as find -type f prints them"
-    ),
-    Spelling("-d, --dirs", REFUSED, "name the folders with --files-from, as find -maxdepth 1 prints them"),
-    Spelling("--list-only", REFUSED, "use --dry-run, or ssh HOST ls"),
-    Spelling("--ignore-missing-args", REFUSED, "a source that is missing is named and left out, exit code 1"),
-    Spelling("--delete-missing-args", REFUSED, "remove it at the target by hand"),
-    Spelling("--fake-super", REFUSED, "owners are kept if the receiver is root"),
-    Spelling("--iconv SETS", REFUSED, "names are copied byte by byte"),
-    Spelling("--munge-links", REFUSED, "links are copied as they are, or with --safe-links left out"),
-    Spelling("--no-implied-dirs", REFUSED, f"{_LATER}; it is for -R, which is refused as well"),
-    Spelling(
-        "-B, --block-size SIZE",
-        REFUSED,
-        "files that differ are sent whole; for scp's -B write -e 'ssh -o BatchMode=yes'",
-    ),
-    Spelling("--stop-after MINUTES", REFUSED, "use timeout(1); the same command goes on later"),
-    Spelling("--checksum-choice NAME", REFUSED, "content is compared by BLAKE3"),
-    Spelling("-M, --remote-option OPTION", REFUSED, "options are for both ends"),
-    Spelling("--min-size SIZE", REFUSED, _SIZES),
-    Spelling("--max-size SIZE", REFUSED, _SIZES),
-    Spelling("-k, --copy-dirlinks", REFUSED, _LINKS),
-    Spelling(
-        "-K, --keep-dirlinks",
-        REFUSED,
-        "nothing is written through a link at the target; name the folder itself",
-    ),
-    Spelling("-R, --relative", REFUSED, f"{_LATER}; name the folder at the target: howdah cp a/b far:a/"),
-    Spelling(
-        "--mkpath",
-        REFUSED,
-        "one folder is made if its name ends in /; for more, use mkdir -p on the far host",
-    ),
-    Spelling(
-        "--chown USER:GROUP",
-        REFUSED,
-        "with -og, owners are the sender's; otherwise use chown -R on the far host",
-    ),
-    Spelling("--chmod MODES", REFUSED, "modes are kept as they are; use chmod -R on the far host"),
-    Spelling("-U, --atimes, --crtimes", REFUSED, "only modification times are kept"),
-    Spelling(
-        "--inplace", REFUSED, "a file gets its name when it is whole; a copy that was cut goes on anyway"
-    ),
-    Spelling(
-        "--append", REFUSED, "a file gets its name when it is whole; a copy that was cut goes on anyway"
-    ),
-    Spelling("--no-whole-file", REFUSED, "files that differ are sent whole"),
-    Spelling(
-        "--remove-source-files",
-        REFUSED,
-        "sources are never removed; after the copy, run howdah verify and then rm",
-    ),
-    Spelling("-b, --backup", REFUSED, "files that differ are replaced; copy into a new folder to keep them"),
-    Spelling("--backup-dir FOLDER, --suffix TEXT", REFUSED, "files that differ are replaced"),
-    Spelling("--link-dest FOLDER", REFUSED, f"{_LATER}; files are compared only with the target itself"),
-    Spelling("--compare-dest FOLDER", REFUSED, f"{_LATER}; files are compared only with the target itself"),
-    Spelling("-T, --temp-dir FOLDER", REFUSED, "a file that has partly arrived lies beside its target"),
-    Spelling("-i, --itemize-changes", REFUSED, "use --dry-run; for scp's -i KEY write -e 'ssh -i KEY'"),
-    Spelling(
-        "--out-format TEXT", REFUSED, "use --dry-run, or --manifest FILE for a list of the copied files"
-    ),
-    Spelling(
-        "--bwlimit RATE",
-        NOTED,
-        "is --limit, with rsync's units: 1000 is 1000 KiB/s",
-        gives="--limit",
-        turned=_bwlimit,
-    ),
-    Spelling("--timeout SECONDS", REFUSED, "use --patience, as --patience 60s"),
-    Spelling("--contimeout SECONDS", REFUSED, "use -e 'ssh -o ConnectTimeout=SECONDS'"),
-    Spelling("--rsync-path PROGRAM", REFUSED, "use --far-howdah PATH"),
-    Spelling("--port PORT", REFUSED, "that is the port of an rsync daemon; for ssh write -e 'ssh -p PORT'"),
-    Spelling("--password-file FILE", REFUSED, "ssh logs in; use a key"),
-    Spelling("-4, --ipv4", REFUSED, "set AddressFamily inet for the host in ~/.ssh/config"),
-    Spelling("-6, --ipv6", REFUSED, "set AddressFamily inet6 for the host in ~/.ssh/config"),
-    Spelling(
-        "-C, --cvs-exclude",
-        REFUSED,
-        "give the patterns with --exclude; scp's -C would compress, and nothing is compressed",
-    ),
-    Spelling(
-        "-J, --omit-link-times", REFUSED, "times of links are kept; for scp's -J HOST write -e 'ssh -J HOST'"
+        """\
+--ignore-errors: nothing is removed if some of the sources could not be read
+--force: with --delete, a folder in the way of a file goes; otherwise remove it
+--modify-window SECONDS: not built yet; files are compared by exact size and time
+--delay-updates: each file gets its name when it is whole; copy into a new folder
+-m, --prune-empty-dirs: name the files with --files-from, as find -type f prints them
+-d, --dirs: name the folders with --files-from, as find -maxdepth 1 prints them
+--list-only: use --dry-run, or ssh HOST ls
+--ignore-missing-args: a source that is missing is named and left out, exit code 1
+--delete-missing-args: remove it at the target by hand
+--fake-super: owners are kept if the receiver is root
+--iconv SETS: names are copied byte by byte
+--munge-links: links are copied as they are, or with --safe-links left out
+--no-implied-dirs: not built yet; it is for -R, which is refused as well
+-B, --block-size SIZE: files that differ are sent whole; for scp's -B write -e 'ssh -o BatchMode=yes'
+--stop-after MINUTES: use timeout(1); the same command goes on later
+--checksum-choice NAME: content is compared by BLAKE3
+-M, --remote-option OPTION: options are for both ends
+--min-size SIZE: use --files-from with the names that find -size prints
+--max-size SIZE: use --files-from with the names that find -size prints
+-k, --copy-dirlinks: not built yet; links are copied as links, or with -L as what they lead to
+-K, --keep-dirlinks: nothing is written through a link at the target; name the folder itself
+-R, --relative: not built yet; name the folder at the target: howdah cp a/b far:a/
+--mkpath: one folder is made if its name ends in /; for more, use mkdir -p on the far host
+--chown USER:GROUP: with -og, owners are the sender's; otherwise use chown -R on the far host
+--chmod MODES: modes are kept as they are; use chmod -R on the far host
+-U, --atimes, --crtimes: only modification times are kept
+--inplace: a file gets its name when it is whole; a copy that was cut goes on anyway
+--append: a file gets its name when it is whole; a copy that was cut goes on anyway
+--no-whole-file: files that differ are sent whole
+--remove-source-files: sources are never removed; after the copy, run howdah verify and then rm
+-b, --backup: files that differ are replaced; copy into a new folder to keep them
+--backup-dir FOLDER, --suffix TEXT: files that differ are replaced
+--link-dest FOLDER: not built yet; files are compared only with the target itself
+--compare-dest FOLDER: not built yet; files are compared only with the target itself
+-T, --temp-dir FOLDER: a file that has partly arrived lies beside its target
+-i, --itemize-changes: use --dry-run; for scp's -i KEY write -e 'ssh -i KEY'
+--out-format TEXT: use --dry-run, or --manifest FILE for a list of the copied files
+--timeout SECONDS: use --patience, as --patience 60s
+--contimeout SECONDS: use -e 'ssh -o ConnectTimeout=SECONDS'
+--rsync-path PROGRAM: use --far-howdah PATH
+--port PORT: that is the port of an rsync daemon; for ssh write -e 'ssh -p PORT'
+--password-file FILE: ssh logs in; use a key
+-4, --ipv4: set AddressFamily inet for the host in ~/.ssh/config
+-6, --ipv6: set AddressFamily inet6 for the host in ~/.ssh/config
+-C, --cvs-exclude: give the patterns with --exclude; scp's -C would compress, and nothing is compressed
+-J, --omit-link-times: times of links are kept; for scp's -J HOST write -e 'ssh -J HOST'""",
     ),
 )
 

@@ -19,7 +19,7 @@ from howdah import HowdahError, interrupt
 from howdah.cc import controls
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.run import RunFailed, RunMade, RunResult, RunTask
-from howdah.parent_death import DIES_WITH_PARENT
+from howdah.lab.processes import DIES_WITH_PARENT
 from howdah.recognition.files import read_recording
 
 _END_S = 20.0

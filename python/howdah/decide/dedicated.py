@@ -6,7 +6,7 @@ from howdah._native import format_bytes
 from howdah.archive import Archive
 from howdah.archive.columns import link_in_words
 from howdah.archive.runs import Configuration, Runs
-from howdah.cc.choose import choose
+from howdah.cc import choose
 from howdah.profiles.selection.evidence import PathRuns, TransferTraits, runs_for_path
 from howdah.profiles.selection.predict import NextRun
 from howdah.profiles.selection.prior import DURATION_S, model_prior

@@ -1,6 +1,7 @@
 """Facts → findings: what each gap costs at a rate and round trip, and the lines that mend it. Pure.
 
-A *gap* limits a transfer to less than the rate; a *note* costs something else or only some transfers.
+A *gap* limits a transfer to less than the rate; a *note* costs something else or only some transfers. So are
+the data ports of a far host judged. All findings are one document, the DoctorReport.
 
 References: sysctls, Documentation/networking/ip-sysctl.rst; window scaling and timestamps, RFC 7323;
 SACK, RFC 2018; CUBIC's time back to its last window, RFC 9438 §4.2 (K = ∛(W (1 − β) / C)).
@@ -13,9 +14,12 @@ from typing import Literal
 
 import msgspec
 
+from howdah import __version__
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.decide import Path, shared
 from howdah.doctor.facts import Facts
+from howdah.ports import in_words
+from howdah.remote.dataport import Tried
 from howdah.values import sizes
 from howdah.values.record import HostLimits
 
@@ -281,3 +285,76 @@ def _known(value: bool | None, word: str) -> str:
 def _power(size_bytes: float) -> int:
     """The next power of two, within what the kernel takes."""
     return min(_BUFFER_MAX_BYTES, 1 << math.ceil(math.log2(max(_PAGE_BYTES, size_bytes))))
+
+
+WHAT = "data port"
+RANGE = (50000, 50999)
+"""The range to ask for where there is none yet."""
+
+
+def judge_port(tried: Tried) -> HostFinding:
+    """The finding. Where a firewall lets in some ports of a range and others not, each is named."""
+    answering = ", ".join(map(str, tried.open))
+    which = "its kernel chose it" if tried.ports is None else f"of {in_words(tried.ports)}"
+    if not tried.closed:
+        return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}")
+    found = "closed: " + "; ".join(f"{tried.far}:{port}: {why}" for port, why in tried.closed.items())
+    if answering:
+        found += f"; {answering} answers"
+    ports = in_words(tried.ports or RANGE)
+    ask = (
+        "ask the administrator of its firewall to let in "
+        f"TCP from {tried.near or 'here'} to {tried.far}, ports {ports}"
+    )
+    if tried.ports is None:
+        ask += f", and copy with --ports {ports}"
+    if tried.from_there:
+        return HostFinding(
+            WHAT, "good", f"{found}, but {tried.far} connects to this host, so copies go straight"
+        )
+    cost = (
+        f"copies go through the ssh connection, which is slower; {ask}"
+        if tried.through_ssh
+        else f"no copy reaches it, and its sshd forwards no data either; {ask}, or for AllowTcpForwarding yes"
+    )
+    if tried.near is None:
+        return HostFinding(WHAT, "gap", found, cost)
+    cost += "; the line below lets in this host alone: give the network of your near hosts there instead"
+    return HostFinding(WHAT, "gap", found, cost, commands=[_rule(tried.near, ports)])
+
+
+def _rule(near: str, ports: str) -> str:
+    """The line for root that lets in the near address alone."""
+    family = "ip6" if ":" in near else "ip"
+    return (
+        f"nft insert rule inet filter input {family} saddr {near.partition('%')[0]} tcp dport {ports} accept"
+    )
+
+
+SCHEMA = 1
+
+
+class HostReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One host."""
+
+    host: str
+    limits: HostLimits
+    facts: Facts | None = None
+    """The facts; null for a far host, of which only the limits are known."""
+    findings: list[HostFinding]
+
+
+class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The document that ``howdah doctor --json`` prints."""
+
+    schema: int = SCHEMA
+    version: str = __version__
+    aim: Aim
+    aim_source: str
+    """The source of the round trip."""
+    hosts: list[HostReport]
+
+    @property
+    def ready(self) -> bool:
+        """Whether no host has a gap."""
+        return all(finding.state != "gap" for host in self.hosts for finding in host.findings)

@@ -1,10 +1,15 @@
-"""Processes that live, distinguished from later ones with the same number."""
+"""Processes that live, told from later ones with the same number, and those that end with their parent."""
 
 import select
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+
+DIES_WITH_PARENT = ("setpriv", "--pdeathsig=KILL", "--")
+"""The words before a command line with which the kernel kills the program when the thread that started it
+ends."""
+
 
 _DEAD = {"Z", "X", "x"}
 

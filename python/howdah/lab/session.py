@@ -16,9 +16,8 @@ from howdah.lab import daemon, messages, mounts
 from howdah.lab.daemon import MakerRequest
 from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.messages import LabReady, LabSetup
-from howdah.lab.processes import Identity, children
+from howdah.lab.processes import DIES_WITH_PARENT, Identity, children
 from howdah.lab.topology import ADDRESSES, PAIR, Topology
-from howdah.parent_death import DIES_WITH_PARENT
 from howdah.values.link import LinkSpec, LinkStats, checked
 
 Argument = str | os.PathLike[str]

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from howdah import _native
 from howdah.archive import Archive
 from howdah.arguments import BadArgument, Refusing
-from howdah.cc import programs, resume
-from howdah.cc.choose import choose
-from howdah.cc.places import ALL_PORTS, Place
+from howdah.cc import choose, programs, resume
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.cc.resume import Destination, Memory, Saved
+from howdah.cc.shares import ALL_PORTS, Place
 from howdah.values.record import HostLimits
 
 __all__ = [

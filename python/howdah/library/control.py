@@ -34,8 +34,8 @@ from howdah.control.leases.agent import Kernel
 from howdah.control.policy import Policy, members
 from howdah.control.policy.policyfile import load
 from howdah.control.privilege import drop, remote
+from howdah.control.running.agent import follow, serve
 from howdah.control.running.operations import Operations
-from howdah.control.running.serving import follow, serve
 from howdah.control.status import Status
 from howdah.library.ended import Name, log
 from howdah.text import some

@@ -16,18 +16,23 @@ from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import PIPE, Route, parse, route
 from howdah.remote.far import greet
-from howdah.remote.messages import FarHello, Keep, Progress
+from howdah.remote.messages import Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
-from howdah.transfer.display import Display
-from howdah.transfer.filters import Rule
-from howdah.transfer.filters import read as read_filters
-from howdah.transfer.keep import read as read_keep
+from howdah.transfer.display import Display, Quiet
 from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.planning import plan_only
 from howdah.transfer.request import FAIRNESS, Given, Request
 from howdah.transfer.run import run
-from howdah.transfer.what import check_delete, made_delete, made_skip, made_walk
+from howdah.transfer.what import (
+    Rule,
+    check_delete,
+    made_delete,
+    made_skip,
+    made_walk,
+    read_filters,
+    read_keep,
+)
 from howdah.values.limit import Limits
 from howdah.values.plan import (
     BUFFER_BYTES_MAX,
@@ -38,7 +43,6 @@ from howdah.values.plan import (
     Plan,
 )
 from howdah.values.record import Record, printable_command
-from howdah.values.verification import Counts
 
 __all__ = [
     "PIPE",
@@ -404,32 +408,21 @@ def carry_out(request: Request, display: Display, archive: Archive | None = None
     return record_of(done.record, done.record.error, done.archive_error, done.stopped)
 
 
-class _Progress:
+class _Progress(Quiet):
     """A display that hands progress to the caller and what the far end writes to the log."""
 
     def __init__(self, on_progress: Callable[[Progress], None] | None) -> None:
+        super().__init__()
         self._on_progress = on_progress
-
-    def planned(self, decided: Plan, far: FarHello) -> None:
-        """Does nothing: the plan is in the record."""
 
     def progress(self, now: Progress) -> None:
         """Hands it on."""
         if self._on_progress is not None:
             self._on_progress(now)
 
-    def rereading(self, files: int, now: Counts) -> None:
-        """Does nothing: what came of it is in the record."""
-
     def far_says(self, text: str) -> None:
         """Logs it."""
         log(text)
-
-    def waiting(self, text: str) -> None:
-        """Does nothing: it is in the progress."""
-
-    def close(self) -> None:
-        """Does nothing: nothing is open."""
 
 
 def _several(src: Name | Sequence[Name]) -> Sequence[Name]:

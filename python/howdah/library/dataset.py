@@ -9,8 +9,7 @@ import msgspec
 from howdah import HowdahError
 from howdah.arguments import BadArgument, typed
 from howdah.dataset import recorder
-from howdah.dataset.plan import DatasetPlan, Run
-from howdah.dataset.planfile import load
+from howdah.dataset.plan import DatasetPlan, Run, load
 from howdah.dataset.recorder import SilentDisplay
 from howdah.library.ended import Name, unless_stopped
 

@@ -4,9 +4,7 @@ import os
 
 from howdah.arguments import check_above_0, typed
 from howdah.doctor.facts import gather
-from howdah.doctor.judge import Aim, judge, judge_limits
-from howdah.doctor.port import judge_port
-from howdah.doctor.report import DoctorReport, HostReport
+from howdah.doctor.judge import Aim, DoctorReport, HostReport, judge, judge_limits, judge_port
 from howdah.values.path import ASSUMED_RTT_S
 
 

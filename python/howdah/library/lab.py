@@ -5,14 +5,13 @@ from pathlib import Path
 
 from howdah import HowdahError
 from howdah.arguments import BadArgument, NotHere, literal
-from howdah.cc.choose import choose
+from howdah.cc import choose
 from howdah.interrupt import Interrupted
 from howdah.lab import labfile, messages, tree
-from howdah.lab.daemon import down, living, up
+from howdah.lab.daemon import LabEntry, Registry, down, living, up
 from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.labfile import LabOptions
 from howdah.lab.messages import LabReady, LabSetup
-from howdah.lab.registry import LabEntry, Registry
 from howdah.lab.session import Process
 from howdah.library.ended import Name
 from howdah.text import some

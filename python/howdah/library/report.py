@@ -9,7 +9,7 @@ from howdah.library.ended import Name
 from howdah.profiles.study import runs_with
 from howdah.report import figures
 from howdah.report.contents import Contents, contents
-from howdah.report.figures.figure import DrawnFigure
+from howdah.report.figures.canvas import DrawnFigure
 from howdah.report.material import Material
 from howdah.report.page import render
 

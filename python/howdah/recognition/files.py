@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from howdah import HowdahError, __version__, document
 from howdah.recognition.classifier import Arrays
 from howdah.recognition.classifiers import CLASSIFIERS, classifier
-from howdah.recognition.confidence import COOLEST, HOTTEST
+from howdah.recognition.confidence import COOLEST, HOTTEST, ClassDistance
 from howdah.recognition.model import Model, Stage
-from howdah.recognition.novelty import ClassDistance
 from howdah.recognition.recording import MEND, NOTHING, Burst, LabConditions, Recording, background, label
 from howdah.recognition.windows import LEAST_STEPS
 from howdah.replaced import replaced

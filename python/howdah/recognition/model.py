@@ -13,8 +13,7 @@ import numpy as np
 
 from howdah import HowdahError
 from howdah.recognition.classifier import Classifier
-from howdah.recognition.confidence import cooled, is_sure
-from howdah.recognition.novelty import ClassDistance
+from howdah.recognition.confidence import ClassDistance, cooled, is_sure
 from howdah.recognition.recording import NOTHING, Burst, Recording, holds
 from howdah.recognition.rows import Floats, Mask
 from howdah.recognition.windows import (

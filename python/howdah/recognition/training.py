@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah import HowdahError, __version__
-from howdah.recognition import confidence, novelty
+from howdah.recognition import confidence
 from howdah.recognition.classifier import SEED, Classifier
-from howdah.recognition.confidence import StageProbabilities, StoppingScore
+from howdah.recognition.confidence import ClassDistance, NoveltyScores, StageProbabilities, StoppingScore
 from howdah.recognition.features import features
 from howdah.recognition.model import Model, Stage, stage_lengths
-from howdah.recognition.novelty import ClassDistance, NoveltyScores
 from howdah.recognition.recording import Recording, holds
 from howdah.recognition.rows import Floats
 from howdah.recognition.windows import (
@@ -164,7 +163,7 @@ def train(
         tick(f"{kind.name}, {length_s:g} s, all runs")
         seen = whole.first(length_s)
         columns = features(seen.windows)
-        limits.append(novelty.limits(columns, codes, classes.tolist(), parts))
+        limits.append(confidence.limits(columns, codes, classes.tolist(), parts))
         stages.append(
             Stage(
                 length_s=length_s,

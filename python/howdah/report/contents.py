@@ -13,7 +13,7 @@ from howdah.profiles.selection.predict import NextRun, Predictor
 from howdah.profiles.selection.select import ranked
 from howdah.report.cells import buffer_words, in_ms, in_words, milliseconds, name
 from howdah.report.figures import COUNTERPARTS, FAMILIES, build
-from howdah.report.figures.figure import DrawnFigure, FigureNeeds, everything
+from howdah.report.figures.canvas import DrawnFigure, FigureNeeds, everything
 from howdah.report.figures.models import ModelErrors, model_errors
 from howdah.report.material import Material
 from howdah.report.statements import JudgedStatement, judge

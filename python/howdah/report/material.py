@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah import HowdahError
-from howdah.archive.runs import Configuration, Runs
-from howdah.archive.traces import Trace
+from howdah.archive.runs import Configuration, Runs, Trace
 from howdah.profiles.dynamics import poincare
-from howdah.profiles.dynamics.lyapunov import Exponents, exponents
+from howdah.profiles.dynamics.lyapunov import Exponents, Relation, exponents, relation
 from howdah.profiles.dynamics.poincare import sustained
-from howdah.profiles.dynamics.relation import Relation, relation
 from howdah.profiles.dynamics.traces import Traces, Undetermined, from_samples
 from howdah.profiles.profile import DRAWS, Profile
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids

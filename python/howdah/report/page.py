@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from howdah.report import canvas
 from howdah.report.cells import gigabits, in_ms
 from howdah.report.contents import MODELS, Contents, FigureEntry
-from howdah.report.figures.figure import DrawnFigure
+from howdah.report.figures import canvas
+from howdah.report.figures.canvas import DrawnFigure
 from howdah.report.statements import JudgedStatement
 from howdah.report.statements.statement import HPDC, NOTE
 from howdah.report.statements.transitions import ENOUGH

@@ -1,6 +1,7 @@
 """The state by which the changes of one transfer are decided: what is known, believed, tried and measured.
 
-``moves`` decides by it. Pure: times and counts are arguments.
+A change is on trial until it is known whether it brought what it was made for. ``moves`` decides by all this.
+Pure: times and counts are arguments.
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,10 +12,59 @@ from howdah.steering.policy import Policy, Preference, Situation, sure_kind
 from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
 from howdah.steering.states import Event, Phase
 from howdah.steering.throughput import Look
-from howdah.steering.trial import Trial
 from howdah.steering.tunables import TUNED
 from howdah.values.listened import Had
-from howdah.values.reason import Why
+from howdah.values.reason import Reason, Why
+
+
+class Trial(NamedTuple):
+    """A change on trial, and the throughput before it."""
+
+    preference: Preference
+    before: Had | None
+    lately_bps: float | None = None
+    """The rate in the last seconds before; others may have changed meanwhile."""
+
+    def failed(
+        self,
+        had: Had,
+        kind: tuple[Kind, float] | None,
+        default_bps: float | None,
+        capacity_bps: float | None,
+    ) -> Why | None:
+        """The reason why the change is not kept; None where it is.
+
+        ``kind`` is who is known to be there now, ``default_bps`` what the fair default gave when it was in
+        use last, ``capacity_bps`` what the path carries at least.
+        """
+        before, preference = self.before, self.preference
+        usual_bps = default_bps or (before.rate_bps if before else None)
+        # An equal share is less only where others are known to be there; after few there is nothing else.
+        beside = kind is not None and kind[0] != "nobody"
+        equal_bps = preference.fair_share * (capacity_bps or usual_bps or 0.0)
+        fair_bps = equal_bps if beside or usual_bps is None else usual_bps
+        before_bps = fair_bps if usual_bps is None else usual_bps
+        if had.rate_bps < TUNED.trial_keep * min(before_bps, fair_bps):
+            reason = Reason.LESS_THAN_SHARE if usual_bps is None else Reason.LESS_THAN_BEFORE
+            return reason.because(part=had.rate_bps / before_bps)
+        if (
+            preference.growth <= TUNED.trial_growth
+            or kind is None
+            or kind[0] != preference.kind
+            or not before
+        ):
+            return None
+        if before.rate_bps <= 0 or self.lately_bps == 0:
+            return None
+        grown = had.rate_bps / min(before.rate_bps, self.lately_bps or before.rate_bps)
+        if grown < 1 + TUNED.trial_brought * min(1.0, preference.growth - 1) and had.rate_bps < fair_bps:
+            return Reason.NO_GROWTH.because(part=grown)
+        if (
+            had.resent_fraction > max(TUNED.trial_resent, TUNED.trial_resent_more * before.resent_fraction)
+            and grown < TUNED.trial_resent_for
+        ):
+            return Reason.RESENT.because(resent=had.resent_fraction, part=grown)
+        return None
 
 
 class Command(NamedTuple):

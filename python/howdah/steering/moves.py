@@ -16,7 +16,7 @@
 - Nothing is changed in the first ``first_s``, except for another route: others who were cut by the beginning
   come back meanwhile. Nothing is changed where less than ``last_s`` is left.
 - A change is made when two verdicts in a row prefer it by ``gain``, ``dwell_s`` after the last one or later.
-- A change is measured once it has settled (``trial``). It is undone if it was to bring more and did not, or
+- A change is measured once it has settled (``arbiter``). It is undone if it was to bring more and did not, or
   has sent much again for little. It is undone as well if it has less than ``trial_keep`` of what the fair
   default gave, or of an equal share of the path, if that is less and somebody is known to be there. Nothing
   is tried for ``cooldown_s`` then, and for twice as long after the next failure.

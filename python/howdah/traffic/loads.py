@@ -13,10 +13,9 @@ from typing import Protocol
 from howdah import HowdahError, interrupt
 from howdah.cc.controls import provided
 from howdah.traffic.account import LoadAccount, LoadSample, Traffic
-from howdah.traffic.far import FarSink
 from howdah.traffic.pattern import Clock, Pattern, Rbudp, Tcp, Udp
 from howdah.traffic.tcp import TcpLoad
-from howdah.traffic.udp import UdpLoad, addresses_of
+from howdah.traffic.udp import FarSink, UdpLoad, addresses_of
 from howdah.values.record import HostLimits
 
 LINGER_S = 10.0

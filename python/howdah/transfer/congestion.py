@@ -11,8 +11,7 @@ from msgspec import UnsetType
 
 from howdah import HowdahError
 from howdah.arguments import BadArgument
-from howdah.cc import programs
-from howdah.cc.choose import ResolvedControl, choose
+from howdah.cc import ResolvedControl, choose, programs
 from howdah.values.plan import Evidence, Later, Plan
 from howdah.values.record import HostLimits
 

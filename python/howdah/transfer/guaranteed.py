@@ -9,9 +9,7 @@ import msgspec
 from howdah import HowdahError
 from howdah.arguments import BadArgument, NotHere
 from howdah.control.http.client import Client
-from howdah.control.share import enforcement
-from howdah.control.share.flow import own_flow
-from howdah.control.share.request import ShareRequest
+from howdah.control.share import ShareRequest, here, own_flow, unenforced
 from howdah.control.status import FlowStatus, Status
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Progress, Steering
@@ -96,14 +94,14 @@ def share_of(name: str | None, route: Route, *, look_only: bool) -> ShareRequest
     addresses = _addresses(route.host)
 
     def find(status: Status) -> FlowStatus:
-        return own_flow(status, name, addresses, enforcement.here(addresses))
+        return own_flow(status, name, addresses, here(addresses))
 
     return ShareRequest(Client(), name, find, look_only=look_only)
 
 
 def check_held(port: int) -> None:
     """Raises HowdahError when a data stream of this process to ``port`` is held to no share."""
-    if free := enforcement.unenforced(port):
+    if free := unenforced(port):
         raise HowdahError(
             f"the data streams are under {', '.join(sorted(free))} and not held to a share: the agent's "
             "rules do not match them; see: howdah cc status"

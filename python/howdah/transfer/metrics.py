@@ -9,7 +9,7 @@ import contextlib
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self, get_args
@@ -18,6 +18,7 @@ from howdah import HowdahError, interrupt
 from howdah.arguments import BadArgument, NotHere, literal
 from howdah.ports import PORT_MAX
 from howdah.replaced import replaced
+from howdah.text import metric
 from howdah.transfer.standing import Standing, State
 
 EVERY_S = 5.0
@@ -43,34 +44,19 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Standing], float | None]], ...] =
 
 def text(now: Standing) -> str:
     """The metrics of a copy as it stands now."""
-    return "".join(f"{line}\n" for line in _lines(now))
+    return "".join(_texts(now))
 
 
-def _lines(now: Standing) -> Iterator[str]:
+def _texts(now: Standing) -> Iterator[str]:
     job = {"job_id": now.job}
-    said = {**job, "source": " ".join(now.from_), "target": now.to}
-    yield from _metric("info", "gauge", "What is copied.", [(said, 1)])
+    yield metric(
+        "howdah_copy_info", "What is copied.", [({**job, "source": " ".join(now.from_), "target": now.to}, 1)]
+    )
     for name, kind, says, value in _METRICS:
-        yield from _metric(name, kind, says, [(job, value(now))])
+        if (known := value(now)) is not None:
+            yield metric(f"howdah_copy_{name}", says, [(job, known)], kind)
     states = [({**job, "state": state}, float(state == now.state)) for state in get_args(State)]
-    yield from _metric("state", "gauge", "1 for the state that it is in.", states)
-
-
-def _metric(
-    name: str, kind: str, says: str, samples: Sequence[tuple[Mapping[str, str], float | None]]
-) -> Iterator[str]:
-    known = [(labels, value) for labels, value in samples if value is not None]
-    if not known:
-        return
-    yield f"# HELP howdah_copy_{name} {says}"
-    yield f"# TYPE howdah_copy_{name} {kind}"
-    for labels, value in known:
-        pairs = ",".join(f'{label}="{_escaped(each)}"' for label, each in labels.items())
-        yield f"howdah_copy_{name}{{{pairs}}} {float(value)!r}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    yield metric("howdah_copy_state", "1 for the state that it is in.", states)
 
 
 class Metrics:

@@ -17,16 +17,15 @@ Two corrections come before that:
 The times before the first byte and after the last one are the start and the end. What the receiver flushes
 at the end is its disk's. An outage is apart: most of it is booked as a wait for the network, and nobody books
 what passes between a connection that broke and the one that replaces it. Streams that rest count for nothing
-(howdah.values.rests).
+(howdah.values.bottleneck).
 """
 
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from howdah.values.bottleneck import Bottleneck, Cause, Share
+from howdah.values.bottleneck import Bottleneck, Cause, Share, without_rests
 from howdah.values.outcome import Doing, Outcome, Sample, Spent, StreamOutcome
-from howdah.values.rests import without_rests
 
 SMALL_FILE_BYTES = 64 << 10
 """Of files that are smaller on average, waits for flushes and names are the price of many files."""

@@ -15,10 +15,9 @@ from howdah.values.limit import Limited
 from howdah.values.outcome import FileAction, FilesBeyond, Outcome
 from howdah.values.record import Record, Shared
 from howdah.words import bottleneck
-from howdah.words.comparison import comparison
 from howdah.words.copy_progress import change_in_words
-from howdah.words.heard import in_words as in_words_heard
-from howdah.words.remembered import came_of_it
+from howdah.words.expected import came_of_it, comparison
+from howdah.words.expected import in_words as in_words_heard
 
 
 def summary(record: Record, file: Path | None) -> str:

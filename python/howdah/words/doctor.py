@@ -3,8 +3,7 @@
 import textwrap
 
 from howdah._native import format_bytes, format_rate
-from howdah.doctor.judge import HostFinding
-from howdah.doctor.report import DoctorReport
+from howdah.doctor.judge import DoctorReport, HostFinding
 
 CONFIGURATION = "/etc/sysctl.d/90-howdah.conf"
 _MARKS = {"good": "ok  ", "gap": "GAP ", "note": "note"}

@@ -1,11 +1,14 @@
 """The paths as an ASGI application: what is checked before each, what each does, how each error is said.
 
 Source: WHATWG HTML, section 9.2, Server-sent events.
+
+Metrics are the status in Prometheus' text format.
 """
 
 import asyncio
 import contextlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import cache, partial
 from hashlib import sha256
@@ -22,11 +25,60 @@ from starlette.types import Receive, Scope, Send
 
 from howdah import HowdahError, document, tomlfile
 from howdah.control.bus import Unreachable
-from howdah.control.http import endpoints, metrics
+from howdah.control.http import endpoints
 from howdah.control.http.endpoints import JSON, ROLE_HEADER, Endpoint, Ordered, Refusal, Refused
 from howdah.control.http.tokens import Guard
 from howdah.control.running.operations import Operations
 from howdah.control.status import Status
+from howdah.text import metric
+
+_STATUS = {
+    "guarantee_bits_per_second": ("guarantee_bps", "What the network promises."),
+    "trusted_bits_per_second": ("trusted_bps", "The part of the guarantee that is given away."),
+    "free_bits_per_second": ("free_bps", "The part of that which no flow may have."),
+    "leads": ("leads", "1 if this controller leads."),
+    "settled": ("settled", "1 if all orders are in force."),
+    "epoch": ("epoch", "The number of the leader's term."),
+}
+_HOST = {
+    "heard_seconds": ("heard_s", "Since the last message of its agent."),
+    "lease_left_seconds": ("lease_left_s", "Until its lease runs out."),
+    "drained": ("drained", "1 if it has only its minimums."),
+}
+_FLOW = {
+    "share_bits_per_second": ("share_bps", "In force, on the wire."),
+    "target_bits_per_second": ("target_bps", "What it is to have, on the wire."),
+    "minimum_bits_per_second": ("minimum_bps", "What it falls back to, on the wire."),
+    "sent_bits_per_second": ("sent_bps", "Really sent, on the wire."),
+    "acked_bits_per_second": ("acked_bps", "Payload that has arrived."),
+    "connections": ("connections", "TCP connections that are open."),
+}
+
+
+def exposition(status: Status, watchers: int) -> str:
+    """The whole answer; ``watchers`` is how many follow the status over HTTP."""
+    return "".join(_texts(status, watchers))
+
+
+def _texts(status: Status, watchers: int) -> Iterator[str]:
+    names = {"policy": status.policy, "controller": status.controller}
+    yield metric("howdah_control_info", "Whose status this is.", [(names, 1)])
+    for name, (field, says) in _STATUS.items():
+        yield metric(f"howdah_control_{name}", says, [({}, getattr(status, field))])
+    yield metric("howdah_control_watchers", "Who follow the status over HTTP.", [({}, watchers)])
+    counts = Counter(each.traffic_class for each in status.asked)
+    classes = dict.fromkeys(flow.traffic_class for flow in status.flows)
+    samples = [({"class": name}, counts[name]) for name in classes]
+    yield metric("howdah_control_asked", "How many ask for a class.", samples)
+    hosts = [({"host": each.name}, each) for each in status.hosts]
+    for name, (field, says) in _HOST.items():
+        yield metric(f"howdah_host_{name}", says, [(labels, getattr(host, field)) for labels, host in hosts])
+    flows = [
+        ({"flow": each.flow, "class": each.traffic_class, "host": each.host}, each) for each in status.flows
+    ]
+    for name, (field, says) in _FLOW.items():
+        yield metric(f"howdah_flow_{name}", says, [(labels, getattr(flow, field)) for labels, flow in flows])
+
 
 BODY_MAX_BYTES = 16 * 1024
 BODY_MAX_S = 10.0
@@ -137,7 +189,7 @@ def _reading(operations: Operations, feed: Feed) -> dict[Endpoint, Handler]:
         return _Watched(feed)
 
     async def measured(_: Request) -> Response:
-        text = metrics.exposition(operations.status(), feed.watchers)
+        text = exposition(operations.status(), feed.watchers)
         return Response(text, headers={"Content-Type": endpoints.EXPOSITION})
 
     content, headers = page()

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 import msgspec
 
 from howdah import HowdahError, tomlfile
-from howdah.cc.places import ALL_PORTS, Place
+from howdah.cc.shares import ALL_PORTS, Place
 
 Network = IPv4Network | IPv6Network
 

@@ -21,8 +21,7 @@ import msgspec
 
 from howdah import HowdahError
 from howdah.cc import programs
-from howdah.cc.places import cgroup_id
-from howdah.cc.shares import Placed, Shares, now_ns
+from howdah.cc.shares import Placed, Shares, cgroup_id, now_ns
 from howdah.control.leases.agent import Held, Kernel
 from howdah.control.leases.messages import Measured
 from howdah.control.policy.members import Member

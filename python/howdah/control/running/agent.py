@@ -1,18 +1,24 @@
-"""An agent at work: its core joined to the bus, the clock and the kernel of its host."""
+"""An agent at work: its core joined to the bus, the clock and the kernel of its host.
+
+``serve`` and ``follow`` are the work of ``howdah control serve`` and ``howdah control agent``.
+"""
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
+from typing import Any
 
 from howdah import HowdahError
 from howdah.control.bus import Bus, Watch
 from howdah.control.bus.leadership import boottime_ns
 from howdah.control.leases.agent import LOOK_NS, Agent, Kernel
 from howdah.control.leases.messages import Call, Grant, Places, Report, agent_keys, decode, keys_about
+from howdah.control.policy import Policy
 from howdah.control.policy.members import Member
-from howdah.control.running.outbox import Complaints, Outbox, Tell
-from howdah.control.running.tasks import together
+from howdah.control.running.controller import RunningController
+from howdah.control.running.operations import Operations
+from howdah.control.running.outbox import Complaints, Outbox, Tell, together
 
 FIRST_LEASE_NS = 2_000_000_000
 """The lease that sets the beat until a Grant does."""
@@ -115,3 +121,27 @@ class RunningAgent:
     def _say(self, report: Report | None) -> None:
         if report is not None:
             self._outbox.put(report)
+
+
+Attend = Callable[[Operations], Coroutine[Any, Any, None]]
+"""Serves people until cancelled."""
+
+
+async def serve(  # noqa: PLR0917
+    name: str, policy: Policy, bus: Bus, kernels: Mapping[str, Kernel], attend: Attend, tell: Tell
+) -> None:
+    """Runs a controller, agents of the hosts whose ``kernels`` are here, and ``attend``, until cancelled."""
+    controller = RunningController(name, policy, bus, tell=tell)
+    await follow(bus, kernels, tell, controller.run(), attend(Operations(controller)))
+
+
+async def follow(
+    bus: Bus, kernels: Mapping[str, Kernel], tell: Tell, *work: Coroutine[Any, Any, None]
+) -> None:
+    """Runs agents, for a controller elsewhere or in ``work`` beside them, until cancelled."""
+    agents = [RunningAgent(name, bus, kernel, tell=tell) for name, kernel in kernels.items()]
+    try:
+        await together(*work, *(agent.run() for agent in agents))
+    finally:
+        for agent in agents:
+            await agent.leave()

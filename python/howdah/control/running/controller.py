@@ -1,8 +1,13 @@
-"""A controller at work: its core joined to the bus and the clock."""
+"""A controller at work: its core joined to the bus and the clock.
+
+It views each agent by its newest report (``Sighting``), and by the rates that its reports make.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,13 +17,76 @@ from howdah.control.bus import Bus, KeyChange, Unreachable, Watch
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
 from howdah.control.leases import messages
 from howdah.control.leases.controller import Controller
-from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Leading, Places, Report
+from howdah.control.leases.messages import BEATS_PER_LEASE, Call, Grant, Leading, Measured, Places, Report
 from howdah.control.policy import Policy
 from howdah.control.policy.orders import PREFIX as ORDERS
 from howdah.control.policy.orders import OrderBook, Orders
-from howdah.control.running.outbox import PACE_S, Complaints, Outbox, Tell
-from howdah.control.running.sightings import Sighting
-from howdah.control.running.tasks import together
+from howdah.control.running.outbox import PACE_S, Complaints, Outbox, Tell, together
+
+_S = 1_000_000_000
+SPAN_NS = _S
+_APART_NS = _S // 10
+
+
+class SentRates(NamedTuple):
+    """The rates that a flow really sends at, bits per second."""
+
+    sent_bps: int
+    """The rate on the wire."""
+    acked_bps: int
+    """The rate of payload."""
+
+
+class Sighting:
+    """The newest report of one agent and what follows from it."""
+
+    def __init__(self) -> None:
+        self.report: Report | None = None
+        self.arrived_ns = 0
+        self._before: int | None = None
+        """The incarnation that reported before the present one."""
+        self._samples: deque[tuple[int, dict[str, Measured]]] = deque()
+
+    def note(self, report: Report, now_ns: int) -> bool:
+        """Takes in a report, which came now. Returns whether two agents report in turn: it is the other's."""
+        samples, in_turn = self._samples, False
+        if self.report is None or report.incarnation != self.report.incarnation:
+            samples.clear()
+            in_turn = report.incarnation == self._before
+            self._before = self.report.incarnation if self.report else None
+        self.report, self.arrived_ns = report, now_ns
+        if len(samples) > 1 and now_ns - samples[-2][0] < _APART_NS:
+            samples.pop()
+        samples.append((now_ns, report.measured))
+        while len(samples) > 2 and now_ns - samples[1][0] >= SPAN_NS:
+            samples.popleft()
+        return in_turn
+
+    def rates(self, flow: str) -> SentRates | None:
+        """The rates over the last second reported, or between two reports; null: none can be compared."""
+        if len(self._samples) < 2:
+            return None
+        (from_ns, before), (to_ns, after) = self._samples[0], self._samples[-1]
+        if flow not in before or flow not in after or to_ns == from_ns:
+            return None
+        sent_bytes = after[flow].sent_bytes - before[flow].sent_bytes
+        acked_bytes = after[flow].acked_bytes - before[flow].acked_bytes
+        if sent_bytes < 0 or acked_bytes < 0:
+            return None
+        span_ns = to_ns - from_ns
+        return SentRates(sent_bytes * 8 * _S // span_ns, acked_bytes * 8 * _S // span_ns)
+
+    def share_bps(self, flow: str, now_ns: int) -> int | None:
+        """The rate in force now by the last report; null: the flow has no share."""
+        share = self.report.shares.get(flow) if self.report else None
+        if share is None:
+            return None
+        return share.rate_bps if self.left_ns(now_ns) else share.minimum_bps
+
+    def left_ns(self, now_ns: int) -> int:
+        """The time until the last of its leases runs out, if it was not renewed since."""
+        return max(0, self.arrived_ns + self.report.left_ns - now_ns) if self.report else 0
+
 
 TERM_S = 1.0
 """The term of a leader. One that died is followed after 1.3 of it; its agents keep their leases meanwhile."""
@@ -26,7 +94,6 @@ ROUND_S = 0.05
 """An order waits so long at most for those before it to come into force."""
 REPORT_PACE_S = 0.004
 """The time between two looks at what agents report: fifty of them confirm one change."""
-_S = 1_000_000_000
 
 
 class RunningController:

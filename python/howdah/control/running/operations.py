@@ -16,8 +16,7 @@ from howdah import HowdahError
 from howdah.control.policy import Flow
 from howdah.control.policy.orders import ClassRequest, TermsTable, changed_key, drained_key, request_key
 from howdah.control.policy.terms import TERMS
-from howdah.control.running.controller import RunningController
-from howdah.control.running.sightings import Sighting
+from howdah.control.running.controller import RunningController, Sighting
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
 
 REQUEST_S_MAX = 7 * 24 * 3600

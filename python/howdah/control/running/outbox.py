@@ -1,15 +1,30 @@
 """The outbox of a controller or an agent: messages to the bus, and complaints to people.
 
 A message that changes a hundred times while it is on its way is sent once. A complaint is made once, until
-what it is about is right again.
+what it is about is right again. The tasks of both go on side by side until one ends.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 from howdah.control.bus import Bus, Unreachable
 from howdah.control.leases.messages import Message, Places, encode, key_of
+
+
+async def together(*work: Coroutine[Any, Any, None]) -> None:
+    """Runs all until one ends, then ends the others. Raises what that one raised, and no group of it."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 PACE_S = 0.01
 """The time between two batches: far below a round trip of the paths this is for."""

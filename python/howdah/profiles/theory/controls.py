@@ -1,11 +1,24 @@
-"""The congestion controls by name, and those whose growth and cut depend on the window alone.
+"""The congestion controls by name: how each grows between two losses, and what a loss leaves.
 
-Sources: RFC 5681 (Reno); T. Kelly, ACM CCR 33(2), 2003 (Scalable); RFC 3649 §5 and appendix B (HighSpeed),
-whose table Linux takes: row k is for windows above that at which the formula's growth is k − 1, gains k
-segments a round trip, and cuts as the formula does at its upper end.
+Reno, Scalable and HighSpeed depend on the window alone. Sources: RFC 5681 (Reno); T. Kelly, ACM CCR 33(2),
+2003 (Scalable); RFC 3649 §5 and appendix B (HighSpeed), whose table Linux takes: row k is for windows above
+that at which the formula's growth is k − 1, gains k segments a round trip, and cuts as the formula does at
+its upper end. Deviation of Linux's HighSpeed: it adds k for each ACK and not for each segment, so that it
+grows slower where receive offload makes one ACK of many segments.
 
-Deviation of Linux's HighSpeed: it adds k for each ACK and not for each segment, so that it grows slower where
-receive offload makes one ACK of many segments.
+CUBIC grows as W(t) = C (t − K)³ + W_max, and never slower than Reno would. Source: RFC 9438 §4; S. Ha,
+I. Rhee, L. Xu, ACM SIGOPS OSR 42(5), 2008; Linux ``net/ipv4/tcp_cubic.c``. Deviations:
+- Of the RFC, as Linux: the Reno-friendly window goes on growing by 3 (1 − β)/(1 + β) segments a round trip
+  above W_max too, where §4.3 would have 1.
+- Of Linux: a window grows by more than half in no round trip there. Nothing here comes near that.
+
+H-TCP grows faster, the longer it is since the last loss. Source: R. N. Shorten, D. J. Leith, PFLDnet 2004;
+Linux ``net/ipv4/tcp_htcp.c``. In the time Δ since the loss was repaired it gains α = 2 (1 − β) max(1, s f(Δ))
+segments a round trip, with f = 1 in the first second and 1 + 10 (Δ − 1) + ((Δ − 1)/2)² later, and
+s = RTT / 100 ms kept to 0.1 … 2 (RTT scaling). The back-off β is least RTT / largest RTT kept to 0.5 … 0.8;
+0.5 where the throughput differs by a fifth from that of the loss before, and at an RTT up to 10 ms.
+Deviations of Linux: α is not a whole number, the largest RTT is that of the window lost, and the limit of one
+segment for two ACKs is left out, which binds only where few ACKs stand for many segments.
 """
 
 import functools
@@ -15,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah import HowdahError
-from howdah.profiles.theory.cubic import Cubic
 from howdah.profiles.theory.growth import (
     ControlModel,
     ControlState,
@@ -26,7 +38,98 @@ from howdah.profiles.theory.growth import (
     additive,
     proportional,
 )
-from howdah.profiles.theory.htcp import Htcp
+
+SCALE = 0.4
+"""The scale C, segments/s³."""
+BETA = 0.7
+"""The share that a loss leaves: β."""
+FRIENDLY_SEGMENTS = 3 * (1 - BETA) / (1 + BETA)
+"""Reno would grow by α segments a round trip if its cut left β (RFC 9438 §4.3)."""
+STALE_S = 1 / 32
+"""Linux compares a window that does not grow with Reno's no more often than this."""
+BLIND_PER = 20.0
+"""Linux gains at least one segment for so many acknowledged before the first loss."""
+
+_FRIENDLY = additive(FRIENDLY_SEGMENTS)
+_BLIND = proportional(BLIND_PER)
+
+
+class Cubic:
+    """CUBIC with fast convergence (§4.7), which Linux has by default."""
+
+    def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
+        """The largest of the cubic, Reno's window, and the least growth before the first loss."""
+        plateau = np.maximum(memory.plateau, start)
+        curve = plateau + SCALE * (t_s - plateau_after_s(plateau - start)) ** 3
+        noticed_s = np.maximum(t_s - STALE_S / 2 - path.rtt_s, 0.0)
+        friendly = _FRIENDLY.window(noticed_s, start, path.rtt_s, path.bdp)
+        grown = np.maximum(np.maximum(curve, friendly), start)
+        if np.any(memory.plateau == 0):
+            blind = _BLIND.window(t_s, start, path.rtt_s, path.bdp)
+            grown = np.where(memory.plateau == 0, np.maximum(grown, blind), grown)
+        return grown
+
+    def cut(
+        self, path: FlowPath, before: FloatArray, memory: ControlState
+    ) -> tuple[FloatArray, ControlState]:
+        """Cuts the window to β; the plateau lies lower where the last loss came at a larger window."""
+        del path
+        lower = before * (1 + BETA) / 2
+        return BETA * before, memory._replace(plateau=np.where(before < memory.plateau, lower, before))
+
+
+def plateau_after_s(segments: FloatArray) -> FloatArray:
+    """The time K of §4.2 that the curve takes for its last ``segments`` up to the plateau."""
+    return np.cbrt(segments / SCALE)
+
+
+REFERENCE_RTT_S = 0.1
+SCALING = (0.1, 2.0)
+BACKOFFS = (0.5, 0.8)
+ADAPTED_FROM_S = 0.01
+EVEN_SHARE = 0.2
+SLOW_S = 1.0
+
+
+class Htcp:
+    """H-TCP with RTT scaling and adaptive back-off."""
+
+    def window(self, path: FlowPath, start: FloatArray, memory: ControlState, t_s: FloatArray) -> FloatArray:
+        """The window grows by round trips, so slower once the queue makes them longer: then W² grows by 2 C τ
+        α."""
+        gained = 2 * (1 - memory.backoff) * growth_s(t_s, path.rtt_s) / path.rtt_s
+        clear = np.maximum(path.bdp - start, 0.0)
+        full = np.maximum(start, path.bdp)
+        queueing = np.sqrt(full**2 + 2 * path.bdp * np.maximum(gained - clear, 0.0))
+        return np.where(gained <= clear, start + gained, queueing)
+
+    def cut(
+        self, path: FlowPath, before: FloatArray, memory: ControlState
+    ) -> tuple[FloatArray, ControlState]:
+        """The adapted back-off, which empties the queue but not the path."""
+        rate = path.delivered_per_s(before)
+        steady = np.abs(rate - memory.rate_per_s) <= EVEN_SHARE * memory.rate_per_s
+        adapted = np.clip(path.rtt_s / path.round_s(before), *BACKOFFS)
+        adapts = steady & memory.steady & (path.rtt_s > ADAPTED_FROM_S)
+        backoff = np.where(adapts, adapted, BACKOFFS[0])
+        return backoff * before, memory._replace(backoff=backoff, rate_per_s=rate, steady=steady)
+
+
+def growth_s(t_s: Numbers, rtt_s: Numbers) -> FloatArray:
+    """∫ max(1, s f(Δ)) dΔ from 0 to ``t_s``, in seconds."""
+    scale = np.clip(np.divide(rtt_s, REFERENCE_RTT_S), *SCALING)
+    late = np.maximum(np.subtract(t_s, SLOW_S), 0.0)
+    # s f reaches 1 where x²/4 + 10 x = 1/s − 1.
+    wait = np.where(scale < 1, 20 * (np.sqrt(1 + np.maximum(1 / scale - 1, 0.0) / 100) - 1), 0.0)
+    fast = _antiderivative(np.maximum(late, wait)) - _antiderivative(wait)
+    slow: FloatArray = np.minimum(t_s, SLOW_S) * np.maximum(scale, 1.0)
+    return slow + np.minimum(late, wait) + scale * fast
+
+
+def _antiderivative(late_s: FloatArray) -> FloatArray:
+    """∫ f of the seconds beyond the first."""
+    return late_s + 5 * late_s**2 + late_s**3 / 12
+
 
 SCALABLE_PER = 100.0
 """The segments acknowledged for one that Scalable gains."""

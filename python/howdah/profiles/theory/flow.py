@@ -1,5 +1,10 @@
 """One flow from its first segment on, from loss to loss, for many flows at once.
 
+Slow start: the window doubles each round trip, and once the path is full grows at its rate. A window that
+began with w₀ and is W now has sent W − w₀ segments in full rounds: w₀ (1 + 2 + 4 + …). Sources: RFC 5681
+§3.1, with Linux's counting of what is acknowledged, so that delayed ACKs change nothing; S. Ha, I. Rhee,
+Computer Networks 55(9), 2011 (HyStart), as Linux has it in ``tcp_cubic.c``.
+
 Between two losses the window follows its control's law; only the losses are events. A segment is lost when
 the queue overflows, or at random: then the next loss comes after a number of segments drawn from an
 exponential distribution. A loss is found a round trip after it was sent, and repaired a round trip after
@@ -13,8 +18,54 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from howdah.profiles.theory import slow_start
 from howdah.profiles.theory.growth import ControlModel, ControlState, FloatArray, FlowPath, Numbers
+
+START_SEGMENTS = 10.0
+"""The initial window of RFC 6928."""
+
+_TRAIN_CUSHION_S = 0.001
+_RISE_SHARE = 1 / 8
+_RISE_S = (0.004, 0.016)
+
+
+def duration_s(path: FlowPath, start: Numbers, end: Numbers) -> FloatArray:
+    """The time from window ``start`` to ``end``, segments: τ log₂ up to the BDP, then one segment each
+    1/C."""
+    clear = np.maximum(np.minimum(end, path.bdp), start)
+    beyond = np.maximum(np.subtract(end, np.maximum(path.bdp, start)), 0.0)
+    return path.rtt_s * np.log2(clear / start) + beyond / path.rate_per_s
+
+
+def window(path: FlowPath, start: Numbers, t_s: Numbers) -> FloatArray:
+    """The window after ``t_s`` seconds, in segments."""
+    clear_s = duration_s(path, start, np.maximum(path.bdp, start))
+    doubled = start * np.exp2(np.minimum(t_s, clear_s) / path.rtt_s)
+    return doubled + np.maximum(np.subtract(t_s, clear_s), 0.0) * path.rate_per_s
+
+
+def overflow(path: FlowPath, start: float, limit: Numbers) -> FloatArray:
+    """The window at which a queue overflows that overflows at ``limit`` when it stays full.
+
+    Each ACK lets two segments go at once, so a round that began with w leaves up to w of them in the queue,
+    though the path is not full yet: the first round with more than the queue holds overflows it.
+    """
+    queue = np.maximum(limit - path.bdp, 0.0)
+    rounds = np.ceil(np.maximum(np.log2(np.maximum(queue / start, 1.0)), 0.0))
+    return np.minimum(start * np.exp2(rounds) + queue, limit)
+
+
+def hystart_exit(path: FlowPath, start: float) -> FloatArray:
+    """The window at which HyStart ends slow start: by the train of ACKs, or the RTT, whichever is sooner.
+
+    A round that begins with at least half of a full path gives a train of ACKs half a round trip long; in
+    that time the window gains as much again. The RTT counts when a whole round had it an eighth longer.
+    """
+    train = path.rate_per_s * (path.rtt_s + _TRAIN_CUSHION_S) / 2
+    rounds = np.ceil(np.maximum(np.log2(train / start), 0.0))
+    by_train = start * np.exp2(rounds) + train
+    rise_s = np.clip(_RISE_SHARE * path.rtt_s, *_RISE_S)
+    return np.minimum(by_train, path.bdp + path.rate_per_s * rise_s)
+
 
 _GRID = np.linspace(0.0, 1.0, 33)[:, None]
 """The rate of an epoch is taken at these points of it; it is monotone and smooth between two losses."""
@@ -109,7 +160,7 @@ _LONG_S = 1e6
 class SlowStart(NamedTuple):
     """The beginning of a flow."""
 
-    window: float = slow_start.START_SEGMENTS
+    window: float = START_SEGMENTS
     """The first window, in segments."""
     threshold: float = np.inf
     """Slow start ends at this window at the latest, in segments: W_SS."""
@@ -200,14 +251,14 @@ class Flow(NamedTuple):
         path, first = self.path, self.start.window
         quiet = np.minimum(self.limits.cap, self.start.threshold)
         if self.start.hystart:
-            quiet = np.minimum(quiet, slow_start.hystart_exit(path, first))
+            quiet = np.minimum(quiet, hystart_exit(path, first))
         # When the window is W, W − w₀ segments were acknowledged and W more are on their way.
         random = (first + self._draw(rng)) / 2
-        lossy = np.minimum(slow_start.overflow(path, first, self.limits.overflow), random)
-        by_time = slow_start.window(path, first, span_s)
+        lossy = np.minimum(overflow(path, first, self.limits.overflow), random)
+        by_time = window(path, first, span_s)
         end = np.maximum(np.minimum(np.minimum(quiet, lossy), by_time), first)
         lost = (lossy < quiet) & (lossy < by_time)
-        t_s = slow_start.duration_s(path, first, end)
+        t_s = duration_s(path, first, end)
         found_s = np.where(lost, np.minimum(path.round_s(end), np.maximum(span_s - t_s, 0.0)), 0.0)
         found = path.delivered_per_s(end) * found_s
         fresh = ControlState.fresh(path.bdp.shape)

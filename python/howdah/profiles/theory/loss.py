@@ -10,8 +10,7 @@ CCR 33(2), 2003; RFC 3649 §5.
 
 import numpy as np
 
-from howdah.profiles.theory.controls import SCALABLE_BETA, SCALABLE_PER
-from howdah.profiles.theory.cubic import BETA, FRIENDLY_SEGMENTS, SCALE
+from howdah.profiles.theory.controls import BETA, FRIENDLY_SEGMENTS, SCALABLE_BETA, SCALABLE_PER, SCALE
 from howdah.profiles.theory.growth import FloatArray, Numbers
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from howdah import HowdahError
-from howdah.report import canvas
 from howdah.report.cells import PathCells, buffer_words, in_ms, is_buffer, is_rtt, name
-from howdah.report.figures import dynamics, models, rates, shapes
-from howdah.report.figures.figure import (
+from howdah.report.figures import canvas, dynamics, models, rates
+from howdah.report.figures.canvas import (
     DrawnFigure,
     FigureCells,
     FigureFamily,
@@ -25,8 +24,8 @@ FAMILIES: dict[str, FigureFamily] = {
     "throughput": rates.draw_throughput,
     "sizes": rates.draw_sizes,
     "boxes": rates.draw_boxes,
-    "fits": shapes.draw_fits,
-    "transitions": shapes.draw_transitions,
+    "fits": rates.draw_fits,
+    "transitions": rates.draw_transitions,
     "traces": dynamics.draw_traces,
     "poincare": dynamics.draw_poincare,
     "exponents": dynamics.draw_exponents,

@@ -13,14 +13,13 @@ from matplotlib.axes import Axes
 
 from howdah.archive.runs import Configuration
 from howdah.profiles.dynamics import poincare
-from howdah.profiles.dynamics.lyapunov import Exponents
+from howdah.profiles.dynamics.lyapunov import Exponents, Relation
 from howdah.profiles.dynamics.poincare import MapShape
-from howdah.profiles.dynamics.relation import Relation
 from howdah.profiles.dynamics.traces import Traces, Undetermined
 from howdah.profiles.dynamics.verdict import ChaosVerdict, Dynamics, describe
-from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, gigabits, in_words, milliseconds
-from howdah.report.figures.figure import PANELS_MAX, DrawnFigure, FigureCells, check, family
+from howdah.report.figures import canvas
+from howdah.report.figures.canvas import PANELS_MAX, DrawnFigure, FigureCells, check, family
 from howdah.report.material import Material, ramp_s, sustained_bps
 from howdah.report.statements.dynamics import correlation_words
 from howdah.text import count

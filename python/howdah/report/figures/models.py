@@ -10,9 +10,9 @@ import numpy as np
 from howdah import HowdahError
 from howdah.archive.runs import Configuration
 from howdah.profiles import theory
-from howdah.report import canvas
 from howdah.report.cells import Cell, Floats, buffer_words, in_words, name
-from howdah.report.figures.figure import DrawnFigure, FigureCells, check, family
+from howdah.report.figures import canvas
+from howdah.report.figures.canvas import DrawnFigure, FigureCells, check, family
 from howdah.report.material import Material
 from howdah.text import count
 

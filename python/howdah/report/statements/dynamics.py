@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from howdah.profiles.dynamics.lyapunov import Relation
 from howdah.profiles.dynamics.poincare import MapShape, of_run
-from howdah.profiles.dynamics.relation import Relation
 from howdah.profiles.dynamics.traces import Undetermined
 from howdah.report.cells import Cell, milliseconds
 from howdah.report.material import Material, ramp_s

@@ -1,7 +1,8 @@
-"""The request for a share for as long as a transfer runs: made, renewed, followed, given back.
+"""The share of one transfer: which flow of the policy it is, the request for it, and its enforcement here.
 
-A request ends by itself unless it is renewed, so a transfer that is killed keeps nothing. The kernel and the
-agent keep connections to the share: without a controller a transfer goes on at what its host has.
+The request is made, renewed, followed and given back. It ends by itself unless it is renewed, so a transfer
+that is killed keeps nothing. The kernel and the agent keep connections to the share: without a controller a
+transfer goes on at what its host has.
 """
 
 import contextlib
@@ -9,17 +10,178 @@ import math
 import os
 import re
 import socket
+import stat
 import threading
 import time
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Collection, Sequence
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import NamedTuple, Self
 
 from howdah import HowdahError
+from howdah.arguments import NotHere
+from howdah.cc import programs
+from howdah.cc.shares import everyones
 from howdah.control.http.client import Client
-from howdah.control.share.flow import NotYet
+from howdah.control.policy.members import Member
 from howdah.control.status import FlowStatus, Status
+from howdah.values.outcome import HOLD
 from howdah.values.path import Share
-from howdah.values.record import Shared, ShareSample
+from howdah.values.record import HostLimits, Shared, ShareSample
+
+
+class Here(NamedTuple):
+    """The state of this host that decides which flow a transfer is."""
+
+    name: str
+    """The host's own name; its agent may have another."""
+    own_ports: tuple[int, int]
+    """The first and the last port that connections it begins are given."""
+    cgroup: str
+    """The cgroup of this process, in the unified hierarchy."""
+    enforced: Collection[str] | None
+    """Flows to whose share a rule here would keep them; null: only root can see the rules."""
+
+
+class NotYet(NotHere):
+    """No rule is there, or not yet: rules come after shares, and a new controller begins without reports."""
+
+
+def own_flow(status: Status, name: str, addresses: Sequence[str], here: Here) -> FlowStatus:
+    """The flow that connections from here to ``addresses`` are, of the class ``name``.
+
+    Raises HowdahError when they are none, or no agent is there to keep them to its share.
+    """
+    among = [each for each in status.flows if each.traffic_class == name]
+    if not among:
+        known = ", ".join(sorted({each.traffic_class for each in status.flows}))
+        raise NotHere(f"{{traffic_class}} {name}: {status.policy} has no such class; it has {known}")
+    found = _found(status, name, among, addresses, here)
+    (host,) = (each for each in status.hosts if each.name == found.host)
+    if host.heard_s is None or not host.lease_left_s:
+        raise NotYet(
+            f"{status.controller} has no message from the agent of {host.name}, so nothing there has more "
+            "than its minimum; start it there: howdah control agent"
+        )
+    if host.drained:
+        raise HowdahError(
+            f"{host.name} is drained, so it has only its minimums; first: howdah control undrain {host.name}"
+        )
+    return found
+
+
+def _found(
+    status: Status, name: str, among: Sequence[FlowStatus], addresses: Sequence[str], here: Here
+) -> FlowStatus:
+    fitting = [each for each in among if _fits(each, addresses, here)]
+    fitting.sort(key=lambda each: len(each.cgroup or ""), reverse=True)  # the deepest cgroup has it
+    for each in fitting:
+        if each.host == here.name if here.enforced is None else each.flow in here.enforced:
+            return each
+    meant = (str(Member(each.host, each.to, each.ports, each.cgroup)) for each in among)
+    members = "; ".join(each.removesuffix(" ports 1-65535") for each in meant)
+    where = " or ".join(addresses)
+    if here.enforced is not None:
+        raise NotYet(
+            f"{{traffic_class}} {name}: no rule on this host holds connections to {where} to a share of "
+            f"{name}. {status.policy} means {members}; is its agent running here?"
+        )
+    raise NotHere(
+        f"{{traffic_class}} {name}: {here.name} to {where} is not of {name} in {status.policy}, "
+        f"which means {members}"
+    )
+
+
+def _fits(flow: FlowStatus, addresses: Sequence[str], here: Here) -> bool:
+    """Whether every connection there is meant, whichever ports it is given."""
+    first, last = flow.ports
+    return (
+        first <= here.own_ports[0]
+        and here.own_ports[1] <= last
+        and goes(addresses, flow.to)
+        and is_below(here.cgroup, flow.cgroup)
+    )
+
+
+def goes(addresses: Sequence[str], prefix: str | None) -> bool:
+    """Whether one of the addresses is in the prefix; null: every one is."""
+    return prefix is None or any(ip_address(address) in ip_network(prefix) for address in addresses)
+
+
+def is_below(cgroup: str, wanted: str | None) -> bool:
+    """Whether it is that cgroup or one below it; null: every one is."""
+    return wanted is None or f"{cgroup}/".startswith(f"{wanted.rstrip('/')}/")
+
+
+_OWN_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_NAMESPACE = Path("/proc/self/ns/net")
+_CGROUPS = Path("/proc/self/cgroup")
+_DESCRIPTORS = Path("/proc/self/fd")
+_CONTROL_BYTES = 16
+"""The kernel's TCP_CA_NAME_MAX."""
+
+
+def here(addresses: Sequence[str]) -> Here:
+    """This host, or this network namespace of it, for connections to ``addresses``."""
+    first, last = map(int, _OWN_PORTS.read_text(encoding="ascii").split())
+    cgroup, enforced = _cgroup(), None
+    if HostLimits.here().privileged:
+        with contextlib.suppress(HowdahError):
+            enforced = _enforced(addresses, cgroup)
+    return Here(socket.gethostname().partition(".")[0], (first, last), cgroup, enforced)
+
+
+def _cgroup() -> str:
+    """The cgroup of this process; the root where the unified hierarchy does not tell."""
+    for line in _CGROUPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        number, _, path = line.split(":", 2)
+        if number == "0":
+            return path
+    return "/"
+
+
+def _enforced(addresses: Sequence[str], cgroup: str) -> set[str]:
+    """The flows to whose share the rules keep connections from here."""
+    mine = _NAMESPACE.stat().st_ino
+    names = {share.number: share.name for share in everyones()}
+    return {
+        names[rule.target.share]
+        for rule in programs.rules()
+        if rule.target is not None
+        and rule.target.share in names
+        and rule.namespace in (None, mine)
+        and goes(addresses, rule.to)
+        and is_below(cgroup, rule.cgroup)
+    }
+
+
+def unenforced(port: int) -> set[str]:
+    """The congestion controls other than hold of this process's connections to that port of another host."""
+    found = set()
+    for each in _DESCRIPTORS.iterdir():
+        # What is closed meanwhile, or is no connection, is passed over.
+        with contextlib.suppress(OSError):
+            descriptor = os.dup(int(each.name))
+            try:
+                found |= _control(descriptor, port)
+            finally:
+                os.close(descriptor)
+    return found - {HOLD}
+
+
+def _control(descriptor: int, port: int) -> set[str]:
+    """The control of a connection to that port; of anything else none."""
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        return set()
+    connection = socket.socket(fileno=descriptor)
+    try:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.getpeername()[1] != port:
+            return set()
+        control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _CONTROL_BYTES)
+        return {control.rstrip(b"\0").decode(errors="replace")}
+    finally:
+        connection.detach()
+
 
 REQUEST_S = 15
 """The time of a request. A transfer that was killed keeps its share so long, and a new controller must get

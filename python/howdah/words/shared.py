@@ -1,15 +1,20 @@
-"""A data set on the terminal: what it has, and a line for each run with the time left."""
+"""``howdah shared`` for people: a data set and its runs, who is on a path, how good a classifier is."""
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
+
+from rich.table import Table
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.recorder import SilentDisplay
 from howdah.dataset.run import RunMade
+from howdah.recognition.model import Recognition
 from howdah.recognition.recording import BURSTS, label
+from howdah.recognition.training import Scores, Training, record_file
 from howdah.text import count
 
 
@@ -97,3 +102,47 @@ def summary(plan: str, folder: str, *, made: int, spoilt: int, runs_left: int) -
 
 def _say(line: str) -> None:
     print(f"howdah: {line}", file=sys.stderr, flush=True)
+
+
+_PROTOCOLS = {"runs": "runs not seen", "paths": "paths not seen", "random": "random folds"}
+
+
+def heard(found: Sequence[Recognition]) -> Iterator[str]:
+    """A line a window: since when, who, and how sure."""
+    for each in found:
+        when = f"{each.start_s - found[0].start_s:8.1f} s"
+        who = f"{each.background} ({each.probability:.2f})"
+        if each.new and each.background == "nobody":
+            who += ", on a path unlike those in training,"
+        elif each.new:
+            who = f"unlike anything in training; nearest: {who}"
+        yield f"  {when}  {who} after {each.heard_s:g} s; any bbr {each.bbr:.2f}"
+
+
+def compared(scores: Mapping[str, Sequence[Scores]]) -> Table:
+    """The scores of classifiers, by name, a row each."""
+    shown = Table(box=None, pad_edge=False)
+    for column in ("classifier", *(_PROTOCOLS[each.protocol] for each in next(iter(scores.values())))):
+        shown.add_column(column, no_wrap=True)
+    for name, found in scores.items():
+        shown.add_row(name, *map(_in_short, found))
+    return shown
+
+
+def trained(made: Training, output: Path) -> Iterator[str]:
+    """What a model was trained on, and its scores on what it had not seen."""
+    used = count(len(made.recordings), "recording")
+    windows = f"{count(made.windows, 'window')} of {made.window_s:g} s"
+    yield f"{output}: {made.classifier}, {used}, {windows}, {len(made.classes)} classes"
+    for scores in made.scores:
+        yield f"  {_PROTOCOLS[scores.protocol]}: {_in_short(scores)}"
+    stopped = made.stopped
+    yield f"  stopping early: {stopped.accuracy:.3f} after {stopped.mean_s:.1f} s on average"
+    missed = ", ".join(f"{name} {share:.2f}" for name, share in made.new.found.items())
+    yield f"  called new: {made.new.false_alarms:.2f} of what is known; left out of training: {missed}"
+    yield f"  the training record is {record_file(output)}"
+
+
+def _in_short(scores: Scores) -> str:
+    bbr = "-" if scores.accuracy_bbr is None else f"{scores.accuracy_bbr:.3f}"
+    return f"{scores.accuracy:.3f} ({bbr}; {scores.calibration_error:.3f})"
