@@ -10,6 +10,7 @@ from howdah.remote.standby import AHEAD_MAX, NONE_AHEAD, Ahead
 from howdah.transfer import ahead
 from howdah.transfer.request import Request
 from howdah.transfer.service import Underway
+from howdah.values.limit import Limits
 from howdah.values.path import Path
 from howdah.values.plan import Plan
 from howdah.values.record import Swept
@@ -37,6 +38,7 @@ def test_a_connection_is_made_for_each_stream_and_filled_where_a_round_trip_carr
     assert after(rtt_s=limit_s * 1.01).fill
     assert not after(rtt_s=limit_s * 0.99).fill
     assert after(plan=msgspec.structs.replace(PLAN, streams=200)).count == AHEAD_MAX
+    assert after(PUSH._replace(limits=Limits())) == Ahead(8, fill=False)
     assert after(PULL) == after(rtt_s=None) == after(moving_s=None) == Ahead(8, fill=False)
 
 

@@ -42,6 +42,7 @@ def start(**given: "Any") -> int:  # noqa: ANN401
                 ports=lambda: ports_of(given["ports"]),
                 modules=_LOADED,
                 encrypt=not given["plaintext"],
+                bounded=given["limit"] is not None or given["pace"] is not None,
             )
         gc.enable()
         # A C extension whose loading is broken off crashes when Python ends.

@@ -38,6 +38,12 @@ def limits(*names: str) -> "Limits":
     return Limits() if table is None else table.limits()
 
 
+def limited(*names: str) -> bool:
+    """Whether there is a limit for a host that has these names. Raises HowdahError for a broken file."""
+    table = _table(names)
+    return table is not None and table.limit is not None
+
+
 def _table(names: tuple[str, ...]) -> "Host | None":
     path = config_file()
     if not os.path.exists(path):  # noqa: PTH110

@@ -64,12 +64,12 @@ class FarSession:
         ports: "Ports | None" = None,
         modules: "Sequence[str]" = (),
         ahead: bool = False,
-        sends: bool = False,
+        fills: bool = False,
     ) -> None:
         """Takes the far end that waits, or starts one, with a data port of a range if there is one.
 
-        ``ahead``: encrypted streams may begin on connections that were made ahead; ``sends``: data leaves
-        this host.
+        ``ahead``: encrypted streams may begin on connections that were made ahead; ``fills``: they may fill
+        a window of each at once, unless the far host has a limit.
         Raises HowdahError when ssh cannot be started.
         """
         self.key = (host, command, ports)
@@ -91,7 +91,7 @@ class FarSession:
             made = []
         self.ahead = len(made)
         """The connections on which encrypted streams have begun."""
-        self._speak(login, pipes, made, fill=fill and sends)
+        self._speak(login, pipes, made, fill=fill and fills and not hosts.limited(*login.names))
         if made:
             self.session.begin(_GREET_S)
 
@@ -143,19 +143,20 @@ def begin(
     ports: "Callable[[], Ports | None]",
     modules: "Sequence[str]",
     encrypt: bool,
+    bounded: bool,
 ) -> None:
     """Starts ssh if these names (SRC… DST) lead to a far host; of two to the one that sends.
 
-    Meanwhile it loads of ``modules`` what it has time for.
+    Meanwhile it loads of ``modules`` what it has time for. ``bounded``: the user bounds its rate.
     """
     try:
         way = endpoints.route(names, memory=memory)
         host = way.origin or way.host
-        ahead, sends = encrypt and way.origin is None, way.direction == "push"
+        ahead, fills = encrypt and way.origin is None, way.direction == "push" and not bounded
         with interrupt.Held():
             _begun.append(
                 FarSession(
-                    host, far_howdah, patience_s(), ports=ports(), modules=modules, ahead=ahead, sends=sends
+                    host, far_howdah, patience_s(), ports=ports(), modules=modules, ahead=ahead, fills=fills
                 )
             )
     except HowdahError:
@@ -171,14 +172,14 @@ def take(
     asks: bool = True,
     ports: "Ports | None" = None,
     ahead: bool = False,
-    sends: bool = False,
+    fills: bool = False,
 ) -> FarSession:
     """The session that was begun for this far end, or a new one, for which ssh may ask the user or not."""
     if _begun and _begun[0].key == (host, command, ports):
         return _begun.pop()
     drop()
     _reap()
-    return FarSession(host, command, patience_s, asks=asks, ports=ports, ahead=ahead, sends=sends)
+    return FarSession(host, command, patience_s, asks=asks, ports=ports, ahead=ahead, fills=fills)
 
 
 def drop() -> None:

@@ -24,6 +24,12 @@ def uses(request: Request) -> bool:
     return straight and request.encrypt and request.path != "guaranteed" and request.sweep is None
 
 
+def fills(request: Request) -> bool:
+    """Whether padding may be sent on them."""
+    paced = any(choice.key == "pacing_bps" for choice in request.given)
+    return request.route.direction == "push" and request.limits is None and not paced
+
+
 def after(request: Request, underway: Underway, outcome: Outcome) -> Ahead:
     """What is made ahead after this copy: a connection for each of its streams, where these went straight."""
     detoured = outcome.through_ssh is not None or outcome.by_far_end is not None
@@ -31,7 +37,7 @@ def after(request: Request, underway: Underway, outcome: Outcome) -> Ahead:
         return NONE_AHEAD
     count = min(underway.plan.streams, AHEAD_MAX)
     rtt_s, rate_bps = underway.path.rtt_s, outcome.moving_bps
-    if request.route.direction != "push" or rtt_s is None or rate_bps is None:
+    if not fills(request) or rtt_s is None or rate_bps is None:
         return Ahead(count, fill=False)
-    fills = INITIAL_WINDOW_BYTES * count
-    return Ahead(count, fill=rate_bps / 8 * rtt_s >= WORTH_WINDOWS * fills)
+    windows_bytes = INITIAL_WINDOW_BYTES * count
+    return Ahead(count, fill=rate_bps / 8 * rtt_s >= WORTH_WINDOWS * windows_bytes)

@@ -150,7 +150,7 @@ class FarEnds:
                 asks=self._asks,
                 ports=request.ports,
                 ahead=ahead.uses(request),
-                sends=request.route.direction == "push",
+                fills=ahead.fills(request),
             )
             self._started.append(taken)
             if len(self._hosts) > 1:
