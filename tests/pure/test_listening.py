@@ -216,6 +216,17 @@ def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(
     assert in_words(told, PLAN)[0].startswith("Began with cubic, 1 stream: competing traffic")
 
 
+def test_round_trips_beside_the_copys_own_data_tell_of_nobody_before_the_first_byte(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins_s = 0.1
+    monkeypatch.setattr(echo, "rtt_of", lambda t_s: RTT_S if t_s + RTT_S < begins_s else 2 * RTT_S)
+    transfer = Transfer(Listening(request()))
+    transfer.connect(begins_s)
+    transfer.go(1.0, begins_s)
+    assert transfer.steerings == []
+
+
 def test_a_short_copy_that_began_with_one_stream_says_so(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller, "SharedPathController", pytest.fail)
     transfer = Transfer(Listening(request()._replace(for_s=3.0)))

@@ -115,13 +115,17 @@ class Listening:
             and not request.streams_fixed
             and models.file(control) is not None
         )
-        self._before += [each for each in source.take(now.elapsed_s, None) if each.t_s <= self._before_s]
+        self._before += [each for each in source.take(now.elapsed_s, None) if self._is_before(each)]
         if self._few or not able or source.by != "icmp" or not others_present(self._before, request.rtt_s):
             return None
         self._few = Steering(
             streams=TUNED.few_streams, pacing_bps=plan.pacing_bps, why=Reason.OTHERS_PRESENT.value
         )
         return self._few
+
+    def _is_before(self, sample: RttSample) -> bool:
+        """Whether its answer came before the copy's own data, which keep both hosts busy."""
+        return sample.t_s + (sample.rtt_s or 0.0) <= self._before_s
 
     def _came_of_few(self, now: Progress) -> Change | None:
         return now.latest if self._few and now.latest and now.latest.refused is None else None
