@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.archive import Inbox, Unreadable
 from howdah.archive.columns import Value, row
 from howdah.archive.layout import columns, pack, samples, unpack
@@ -73,10 +73,10 @@ def entry(text: bytes, where: str) -> Entry:
     Raises HowdahError naming ``where`` when it is no record, or holds a number that no column does.
     """
     found = loads(text, where)
-    whole = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    whole = decoding.from_json(text, dict[str, msgspec.Raw])
     taken = found.outcome.samples if found.outcome else []
     if taken:
-        outcome = msgspec.json.decode(whole["outcome"], type=dict[str, msgspec.Raw])
+        outcome = decoding.from_json(whole["outcome"], dict[str, msgspec.Raw])
         del outcome["samples"]
         whole["outcome"] = msgspec.Raw(msgspec.json.encode(outcome))
     json = msgspec.json.format(msgspec.json.encode(whole), indent=-1).decode()

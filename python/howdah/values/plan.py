@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from howdah import HowdahError, document
+from howdah import HowdahError, decoding, document
 from howdah._native import format_bytes, format_rate
 from howdah.arguments import BadArgument
 from howdah.text import count
@@ -158,7 +158,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         try:
             changed = msgspec.structs.replace(self, **{key: value}, why=why)
             # replace() checks no types; reading it back does.
-            return msgspec.convert(msgspec.to_builtins(changed), Plan)
+            return decoding.from_plain(msgspec.to_builtins(changed), Plan)
         except (msgspec.ValidationError, ValueError) as error:
             problem = str(error).partition(" - at ")[0].replace("`", "").lower()
             raise BadArgument(
@@ -221,7 +221,7 @@ def load(file: Path) -> Plan:
 def loads(text: bytes, where: str) -> Plan:
     """A plan from JSON; a Record in its place gives the plan it was run by."""
     if _is_record(text):
-        text = msgspec.json.encode(msgspec.json.decode(text)["plan"])
+        text = msgspec.json.encode(decoding.from_json(text, dict[str, msgspec.Raw])["plan"])
     return document.decode(text, Plan, schema=SCHEMA, name="plan", where=where, mend=_MEND)
 
 
@@ -231,7 +231,7 @@ class _HasPlan(msgspec.Struct):
 
 def _is_record(text: bytes) -> bool:
     try:
-        msgspec.json.decode(text, type=_HasPlan)
+        decoding.from_json(text, _HasPlan)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
     return True

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
+from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, decoding, document
 from howdah._native import host_limits
 from howdah.values.bottleneck import Bottleneck
 from howdah.values.limit import Limited
@@ -80,7 +80,7 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def here(cls) -> "HostLimits":
         """The limits of this host, in this network namespace."""
-        return msgspec.json.decode(host_limits(), type=cls)
+        return decoding.from_json(host_limits(), cls)
 
     @property
     def congestion_controls_usable(self) -> list[str]:
@@ -277,7 +277,7 @@ def lab_link() -> dict[str, Any] | None:
     if not text:
         return None
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        return decoding.from_json(text, dict[str, Any])
     except msgspec.MsgspecError as error:
         raise HowdahError(
             f"{LAB_LINK_VARIABLE} is not a link description ({error}); unset it, or use: howdah lab run"
