@@ -369,6 +369,17 @@ def test_a_closed_data_port_is_named_where_it_cost_the_time(
     assert ("doctor" in said) is named
 
 
+def test_the_option_of_buffers_is_named_only_where_it_was_given() -> None:
+    main = Share(cause=Cause.WINDOW, share=0.9, evidence="")
+    made = Bottleneck(total_s=20.0, shares=[main], rate_bps=1e9, known_bps=9e9, faster=2.5)
+    ends = Ends("this host", "dtn2")
+    said, given = line(made, ends), line(made, ends, buffer_given=True)
+    assert said is not None
+    assert given is not None
+    assert "To mend it, raise what howdah doctor names at both hosts: " in said
+    assert "To mend it, leave --buffer out, and raise what howdah doctor names at both hosts: " in given
+
+
 def test_of_a_path_that_nobody_has_measured_no_gain_is_told() -> None:
     ends = Ends("this host", "dtn2")
     said = line(found(*CASES[Cause.PATH]), ends)

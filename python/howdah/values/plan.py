@@ -147,7 +147,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         is out of the key's range.
         """
         before = getattr(self, key)
-        summary = [*self.why.summary, f"{words}, because {option} says so."]
+        summary = [*self.why.summary, f"{words}{_because(option)}"]
         why = msgspec.structs.replace(self.why, summary=summary)
         if value != before:
             replaced = Alternative(
@@ -164,6 +164,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise BadArgument(
                 f"{{{key}}}: {problem}; leave it out to take the plan's", **{key: value}
             ) from None
+
+    def has_given(self, option: str) -> bool:
+        """Whether the user made the choice of this option."""
+        return any(sentence.endswith(_because(option)) for sentence in self.why.summary)
 
     def in_short(self) -> str:
         """One line: ``8 streams, cubic, buffers autotuned, encrypted``."""
@@ -203,6 +207,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             lines += ["", "Not chosen"]
             lines += [f"  {a.what}: {a.why_not}" for a in self.why.alternatives]
         return "\n".join(lines)
+
+
+def _because(option: str) -> str:
+    return f", because {option} says so."
 
 
 def _by_default(path: PathKind) -> str:

@@ -28,6 +28,7 @@ from howdah.values.memory import Carried, Resumed
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.probe import Probe
+from howdah.values.quantities import Count, Seconds
 from howdah.values.verification import Verification
 
 SCHEMA = 1
@@ -74,6 +75,11 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """All TCP memory of the host: low, pressure, high; null where the network namespace hides it."""
     no_metrics_save: bool
     slow_start_after_idle: bool
+    window_scaling: bool | None = None
+    """Whether windows above 64 KiB are offered; null, as for the three below: not known."""
+    timestamps: bool | None = None
+    sack: bool | None = None
+    receive_autotuning: bool | None = None
     privileged: bool
     """CAP_NET_ADMIN: buffers above rmem_max and wmem_max, and any available congestion control."""
 
@@ -153,9 +159,9 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the lab's link that its runs share, where queues follow the RTT; null: the link says it."""
     cell: str
     """The cell of the repeats: where, congestion control, streams, buffer, and time or size."""
-    repeat: int
+    repeat: Count
     """The number of the repeat, from 0."""
-    attempt: int = 0
+    attempt: Count = 0
     """The number of the attempt, from 0; more when the lab was late for the run before, which is kept too."""
 
 
@@ -175,8 +181,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     filters: list[str] = []
     """The rules that said what was copied, those of files among them, in their order."""
-    connect_s: float | None = None
-    rtt_s: float | None = None
+    connect_s: Seconds | None = None
+    rtt_s: Seconds | None = None
     plan: Plan | None = None
     outcome: Outcome | None = None
     verification: Verification | None = None
