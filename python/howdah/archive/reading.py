@@ -14,6 +14,7 @@ from howdah.archive import Inbox, Unreadable
 from howdah.archive.columns import Value, row
 from howdah.archive.layout import columns, pack, samples, unpack
 from howdah.archive.store import Entry, Selection, Store, size_bytes
+from howdah.arguments import BadArgument
 from howdah.values.record import Record, loads
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ def _readable(store: Store, record_id: str, json: str) -> Record | Unreadable:
 
 def load(inbox: Inbox, name: str) -> Record:
     """The whole record of this id, of the only id that begins so, or the newest one for ``last``."""
+    if not name:
+        raise BadArgument("{name} is empty; give an id or its beginning, or last")
     with Store(inbox.root) as store:
         broken = {each.id: each for each in ingest(inbox, store)}
         beginning = "" if name == "last" else name

@@ -59,7 +59,10 @@ class Registry:
         elif text := os.environ.get("XDG_RUNTIME_DIR"):
             runtime = Path(text) / "howdah"
         else:
-            raise HowdahError("labs with a name need XDG_RUNTIME_DIR to be set; or use: howdah lab run")
+            raise HowdahError(
+                "labs with a name need XDG_RUNTIME_DIR without root; set it to a folder of your own that "
+                "others cannot enter, as /run/user/1000; or use: howdah lab run"
+            )
         self._folder = runtime / "labs"
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
