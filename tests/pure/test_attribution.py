@@ -126,6 +126,11 @@ def test_a_copy_that_ends_in_slow_start_was_held_back_by_its_start() -> None:
     assert share(found(WAITS, WAITS, samples=left), Cause.START) == pytest.approx(1 / 11.5, abs=0.01)
 
 
+def test_no_slow_start_is_not_told() -> None:
+    (start,) = (each for each in found(*CASES[Cause.PATH]).shares if each.cause is Cause.START)
+    assert start.evidence == "login and handshakes 1 s"
+
+
 def test_time_without_a_processor_is_no_time_of_the_disk() -> None:
     """Reads from the page cache take as long as the thread waits for a core."""
     starved = spent({"digest": 0.3, "rest": 0.3, "disk": 0.4}, digest=3.0, rest=3.0, disk=4.0)
