@@ -94,6 +94,8 @@ def check_one_of(name: str, value: str | None, choices: Sequence[str], what: str
 def typed(call: CallT) -> CallT:
     """The same call, which raises TypeError for an argument of another type, before anything is done.
 
+    Numbers of other libraries, such as NumPy's, become Python's.
+
     Its own type is that of an identity: a type checker then knows the call's where modules import each other.
     """
     names = call.__code__.co_varnames
@@ -104,10 +106,24 @@ def typed(call: CallT) -> CallT:
 
     @functools.wraps(call)
     def checked(*args: object, **keywords: object) -> object:
-        check_types(called, kinds, {**dict(zip(names, args, strict=False)), **keywords})
-        return call(*args, **keywords)
+        first = [plain(value, kinds.get(name)) for name, value in zip(names, args, strict=False)]
+        named = {name: plain(value, kinds.get(name)) for name, value in keywords.items()}
+        check_types(called, kinds, {**dict(zip(names, first, strict=False)), **named})
+        return call(*first, *args[len(first) :], **named)
 
     return cast("CallT", checked)
+
+
+def plain(value: Any, kind: Any) -> Any:  # noqa: ANN401, whatever is given
+    """The value; where a number is wanted, one of another library as Python's own."""
+    kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
+    if type(value) in {int, float, bool} or not (int in kinds or float in kinds):
+        return value
+    import numbers  # noqa: PLC0415, hardly ever needed
+
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if float in kinds and isinstance(value, numbers.Real) else value
 
 
 def check_types(called: str, kinds: Mapping[str, Any], values: Mapping[str, object]) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from howdah import HowdahError, __version__
+from howdah import HowdahError, __version__, decoding
 from howdah.text import INSTALL, printable
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -29,10 +29,10 @@ def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, me
     ``mend`` how to get a good one. Raises HowdahError naming the file, the key and what to do.
     """
     try:
-        found = msgspec.json.decode(text, type=_Schema).schema
+        found = decoding.from_json(text, _Schema).schema
         if found != schema:
             raise HowdahError(_other_version(found, schema, name, where, mend))
-        return msgspec.json.decode(text, type=kind)
+        return decoding.from_json(text, kind)
     except msgspec.ValidationError as error:
         raise HowdahError(f"{where} is not a {name}: {in_words(str(error))}; {mend}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -67,7 +67,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 def strange(value: T) -> T:
     """A document from another host or a file, with every text printable, so that people may be shown it."""
-    return msgspec.convert(_printable(msgspec.to_builtins(value)), type(value))
+    return decoding.from_plain(_printable(msgspec.to_builtins(value)), type(value))
 
 
 def _printable(value: object) -> object:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
 
 T = TypeVar("T")
@@ -172,7 +172,7 @@ def decode(text: bytes, where: str, see: str) -> str:
 def convert(table: object, kind: type[T], where: str, see: str) -> T:
     """A table as a ``kind``. Raises HowdahError that begins with ``where`` and the path of the key."""
     try:
-        return msgspec.convert(table, kind, dec_hook=_custom)
+        return decoding.from_plain(table, kind, _custom)
     except msgspec.ValidationError as error:
         raise HowdahError(f"{where}: {in_words(error, kind, see, table)}") from None
 
@@ -218,7 +218,7 @@ def _custom(kind: Any, value: object) -> Any:  # noqa: ANN401, msgspec's hook
 
 def _nested(value: object, kind: type[T], place: str = "") -> T:
     try:
-        return msgspec.convert(value, kind, dec_hook=_custom)
+        return decoding.from_plain(value, kind, _custom)
     except msgspec.ValidationError as error:
         # msgspec adds the path of the surrounding table only to a ValueError.
         raise ValueError(f"{error}{place}") from None

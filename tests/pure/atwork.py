@@ -103,9 +103,9 @@ class Line(Bus):
         self._check()
         return await self._shared.swap(key, value, expected)
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str) -> int:
         self._check()
-        await self._shared.delete(key)
+        return await self._shared.delete(key)
 
     @asynccontextmanager
     async def watch(self, prefix: str = "") -> AsyncIterator[Watch]:

@@ -31,6 +31,7 @@ LIMITS = HostLimits(
     slow_start_after_idle=True,
     privileged=False,
 )
+SWITCHES = ("window_scaling", "timestamps", "sack", "receive_autotuning")
 START = datetime(2026, 1, 31, 23, 59, 59, 999999, tzinfo=UTC)
 
 PROBE = Probe(
@@ -160,6 +161,7 @@ def hosts(draw: st.DrawFn) -> HostLimits:
         tcp_wmem_max_bytes=draw(SIZES),
         tcp_mem_pages=draw(st.none() | st.tuples(*[st.integers(1, 2**30)] * 3)),
         privileged=draw(st.booleans()),
+        **{name: draw(st.none() | st.booleans()) for name in SWITCHES},
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from samples import START, howdah, record
+from samples import START, howdah, record, run
 
 from howdah import HowdahError, archive
 from howdah.archive import Archive, Unreadable
@@ -65,6 +65,37 @@ def test_an_unreadable_record_is_reported_and_the_rest_listed(tmp_path: Path) ->
     assert store.inbox.files() == [store.inbox.file(each.id) for each in (half, newer)]
     with pytest.raises(HowdahError, match="schema 2"):
         store.load("last")
+
+
+@pytest.mark.parametrize(
+    ("field", "number", "said"),
+    [
+        ("outcome.bytes", -5, "key outcome.bytes: expected int >= 0"),
+        (
+            "outcome.streams.0.retransmissions",
+            -1,
+            "key outcome.streams[0].retransmissions: expected int >= 0",
+        ),
+        ("outcome.elapsed_s", -0.5, "key outcome.elapsed_s: expected float >= 0.0"),
+        ("rtt_s", -1e-3, "key rtt_s: expected float >= 0.0"),
+    ],
+)
+def test_a_record_with_a_number_that_cannot_be_is_refused(
+    tmp_path: Path, field: str, number: float, said: str
+) -> None:
+    store, saved = Archive(tmp_path), run(1)
+    file = store.save(saved)
+    whole = place = msgspec.json.decode(file.read_bytes())
+    *steps, last = field.split(".")
+    for step in steps:
+        place = place[int(step) if step.isdecimal() else step]
+    place[last] = number
+    file.write_bytes(msgspec.json.encode(whole))
+    (refused,) = store.newest()
+    assert isinstance(refused, Unreadable)
+    assert refused.problem == f"{file} is not a record: {said}; move it out of the archive"
+    listed = howdah("archive", "ls", XDG_DATA_HOME=str(tmp_path))
+    assert "a bug in howdah" not in listed.stderr
 
 
 def test_files_that_are_no_records_are_left_alone(tmp_path: Path) -> None:

@@ -130,6 +130,9 @@ def test_only_what_was_selected_is_exported(tmp_path: Path) -> None:
     target = Archive(tmp_path / "target")
     assert import_(target.inbox, tmp_path / "out").new == 2
     assert whole(target) == records[2:]
+    with pytest.raises(HowdahError, match="no record of the sweep 'nosuch' matches"):
+        export(source.inbox, Selection(sweep="nosuch"), tmp_path / "nosuch")
+    assert not (tmp_path / "nosuch").exists()
     export(source.inbox, Selection(kind="bench"), tmp_path / "none")
     assert import_(target.inbox, tmp_path / "none").new == 0
 

@@ -19,7 +19,7 @@ from howdah.control.http.address import Listening, open_socket
 from howdah.lab import messages
 from howdah.library import archive, congestion, jobs, recognition
 from howdah.library.control import Site, agents
-from howdah.library.copy import _Progress, carry_out
+from howdah.library.copy import _plain_memory, _Progress, carry_out
 from howdah.library.lab import LabOptions, lab_setup
 from howdah.transfer.pilot import asked
 from howdah.values.link import BadLink, Burst, checked
@@ -315,3 +315,27 @@ def test_recordings_and_labs_are_named_by_texts_too(tmp_path: Path) -> None:
         recognition.keep("last", "x.txt")
     (tmp_path / "lab.toml").write_text('rate = "1Gbit"\n')
     assert lab_setup(LabOptions(), str(tmp_path / "lab.toml")).link.near_to_far.rate_bps == 10**9
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    import numpy as np
+
+    given = ANYTHING.Memory(size_bytes=np.int64(5), for_s=np.float32(0.5))
+    assert [type(each) for each in _plain_memory(given)] == [int, float]
+    with pytest.raises(BadArgument, match=r"rtt_s=-1\.0 is not above 0"):
+        ANYTHING.select(rtt_s=np.float64(-1))
+    with pytest.raises(BadArgument, match="streams=500 is not from 1 to 128"):
+        copying(streams=np.int64(500))()
+    with pytest.raises(TypeError, match=r"streams is .*2\.0.*; it takes a whole number"):
+        copying(streams=np.float64(2))()
+
+
+def test_what_is_no_archive_or_no_record_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(HowdahError, match="is no folder, so it is not an archive"):
+        list(howdah.Archive(file).newest())
+    with pytest.raises(TypeError, match="load: name is 5; it takes a text"):
+        ANYTHING.Archive(tmp_path).load(5)
+    with pytest.raises(BadArgument, match="name is empty; give an id or its beginning, or last"):
+        howdah.Archive(tmp_path).load("")

@@ -126,6 +126,11 @@ def test_a_copy_that_ends_in_slow_start_was_held_back_by_its_start() -> None:
     assert share(found(WAITS, WAITS, samples=left), Cause.START) == pytest.approx(1 / 11.5, abs=0.01)
 
 
+def test_no_slow_start_is_not_told() -> None:
+    (start,) = (each for each in found(*CASES[Cause.PATH]).shares if each.cause is Cause.START)
+    assert start.evidence == "login and handshakes 1 s"
+
+
 def test_time_without_a_processor_is_no_time_of_the_disk() -> None:
     """Reads from the page cache take as long as the thread waits for a core."""
     starved = spent({"digest": 0.3, "rest": 0.3, "disk": 0.4}, digest=3.0, rest=3.0, disk=4.0)
@@ -367,6 +372,17 @@ def test_a_closed_data_port_is_named_where_it_cost_the_time(
     assert said.endswith(port) is named
     assert (", with the data port closed, took 65% of the time" in said) is named
     assert ("doctor" in said) is named
+
+
+def test_the_option_of_buffers_is_named_only_where_it_was_given() -> None:
+    main = Share(cause=Cause.WINDOW, share=0.9, evidence="")
+    made = Bottleneck(total_s=20.0, shares=[main], rate_bps=1e9, known_bps=9e9, faster=2.5)
+    ends = Ends("this host", "dtn2")
+    said, given = line(made, ends), line(made, ends, buffer_given=True)
+    assert said is not None
+    assert given is not None
+    assert "To mend it, raise what howdah doctor names at both hosts: " in said
+    assert "To mend it, leave --buffer out, and raise what howdah doctor names at both hosts: " in given
 
 
 def test_of_a_path_that_nobody_has_measured_no_gain_is_told() -> None:

@@ -103,8 +103,9 @@ def test_it_is_a_dictionary_and_a_watch_ends_up_with_what_is_in_it(kind: Kind, s
                         revisions.append(await one.put(key, value))
                         held[key] = value, revisions[-1]
                     case "delete":
-                        await one.delete(key)
-                        held.pop(key, None)
+                        gone = await one.delete(key)
+                        if held.pop(key, None):
+                            revisions.append(gone)
                     case "swap":
                         revisions.append(await one.swap(key, value, revision) or 0)
                         held[key] = value, revisions[-1]

@@ -87,9 +87,12 @@ def test_a_class_asked_for_gets_its_share_and_gives_it_back(client: Client) -> N
     assert (asked.traffic_class, asked.who) == ("images", "camera")
     assert asked.until_unix_s == pytest.approx(status.unix_s + 60, abs=5)
 
-    assert client.release("images", "camera") is None
-    status = until(client, lambda status: status.settled and not status.asked)
+    released = client.release("images", "camera")
+    assert released is not None
+    status = until(client, lambda status: status.settled and status.revision >= released)
+    assert not status.asked
     assert shares(status) == before
+    assert client.release("images", "camera") is None, "there is nothing to wait for"
 
 
 def test_of_two_hosts_the_one_that_is_not_done_has_the_part_of_both(client: Client) -> None:
@@ -123,8 +126,9 @@ def test_terms_are_changed_and_restored(client: Client) -> None:
     status = until(client, lambda status: status.settled and status.revision >= (revision or 0))
     assert status.changed == {"background": {"maximum": "10%"}}
     assert shares(status)["background/base23"] == 100_000_000
-    client.restore("background")
-    until(client, lambda status: status.settled and not status.changed)
+    restored = client.restore("background")
+    assert restored is not None
+    assert not until(client, lambda status: status.settled and status.revision >= restored).changed
 
 
 def test_a_host_is_drained_and_undrained(client: Client) -> None:
@@ -132,8 +136,10 @@ def test_a_host_is_drained_and_undrained(client: Client) -> None:
     status = until(client, lambda status: status.settled and status.revision >= (revision or 0))
     assert [host.name for host in status.hosts if host.drained] == ["base23"]
     assert shares(status)["background/base23"] == 10_000_000
-    client.undrain("base23")
-    until(client, lambda status: status.settled and not any(host.drained for host in status.hosts))
+    undrained = client.undrain("base23")
+    assert undrained is not None
+    status = until(client, lambda status: status.settled and status.revision >= undrained)
+    assert not any(host.drained for host in status.hosts)
 
 
 def test_what_is_sent_is_told(client: Client) -> None:

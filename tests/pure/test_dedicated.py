@@ -156,6 +156,20 @@ def test_a_round_trip_outside_the_profile_is_the_models_too() -> None:
     assert "567 runs on this path refine it" in summary
 
 
+def test_runs_of_a_control_without_a_model_correct_nothing() -> None:
+    one = dataclasses.replace(SWEEP[:1], rtt_s=np.array([0.1]), sweep=np.array([""]))
+    bbr = dataclasses.replace(one, congestion_control=np.array(["bbr"]), id=np.array(["bbr"]))
+    columns = [field.name for field in dataclasses.fields(one) if field.name != "read_traces"]
+    both = dataclasses.replace(
+        one, **{name: np.concatenate([getattr(one, name), getattr(bbr, name)]) for name in columns}
+    )
+    decided, alone = from_runs(both, PATH), from_runs(one, PATH)
+    assert decided.why.prediction == alone.why.prediction
+    summary = " ".join(decided.why.summary)
+    assert "1 run on this path refines it" in summary
+    assert "1 run left out, of controls without a model: bbr." in summary
+
+
 def test_an_encrypted_copy_says_what_was_measured_in_plaintext() -> None:
     notes = from_runs(SWEEP, msgspec.structs.replace(PATH, encrypt=True)).why.summary
     assert "Measured in plaintext; this copy is encrypted, and a CPU may limit it." in notes

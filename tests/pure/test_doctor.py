@@ -19,10 +19,6 @@ SWITCHES = st.none() | st.booleans()
 FACTS = st.builds(
     Facts,
     limits=hosts(),
-    window_scaling=SWITCHES,
-    timestamps=SWITCHES,
-    sack=SWITCHES,
-    receive_autotuning=SWITCHES,
     programs_refused=st.none() | st.just("this kernel is Linux 5.15; programs need 6.4 or later"),
     clock_source=st.none() | st.sampled_from(["tsc", "hpet"]),
     clock_synchronised=SWITCHES,
@@ -116,10 +112,6 @@ def _facts(**changed: object) -> Facts:
 @pytest.mark.parametrize(
     ("changed", "what", "state", "line"),
     [
-        ({"window_scaling": False}, "window scaling", "gap", "sysctl -w net.ipv4.tcp_window_scaling=1"),
-        ({"sack": False}, "selective acknowledgment", "gap", "sysctl -w net.ipv4.tcp_sack=1"),
-        ({"timestamps": False}, "timestamps", "note", "sysctl -w net.ipv4.tcp_timestamps=1"),
-        ({"receive_autotuning": False}, "receive autotuning", "gap", "net.ipv4.tcp_moderate_rcvbuf = 1"),
         ({"ssh_client": None}, "ssh", "gap", "apt-get install openssh-client"),
         ({"tun": False}, "labs", "note", "modprobe tun"),
         ({"namespaces_refused_by": {"kernel.x": "0"}}, "labs", "note", "sysctl -w kernel.x=0"),
@@ -135,6 +127,24 @@ def test_each_gap(changed: dict[str, object], what: str, state: str, line: str |
     assert finding(judge(_facts(), TEN_GIGABIT), what).state == "good"
     if line is not None:
         assert any(line in each for each in mending(findings))
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "state", "line"),
+    [
+        ("window_scaling", "window scaling", "gap", "sysctl -w net.ipv4.tcp_window_scaling=1"),
+        ("sack", "selective acknowledgment", "gap", "sysctl -w net.ipv4.tcp_sack=1"),
+        ("timestamps", "timestamps", "note", "sysctl -w net.ipv4.tcp_timestamps=1"),
+        ("receive_autotuning", "receive autotuning", "gap", "net.ipv4.tcp_moderate_rcvbuf = 1"),
+    ],
+)
+def test_what_is_switched_off_is_told_of_a_far_host_too(name: str, what: str, state: str, line: str) -> None:
+    findings = judge_limits(msgspec.structs.replace(LIMITS, **{name: False}), TEN_GIGABIT)
+    assert finding(findings, what).state == state
+    assert any(line in each for each in mending(findings))
+    # A far end of before does not say.
+    unknown = finding(judge_limits(msgspec.structs.replace(LIMITS, **{name: None}), TEN_GIGABIT), what)
+    assert (unknown.state, unknown.found) == ("good", "not known")
 
 
 def test_each_rule_in_force_is_shown_with_the_file_that_sets_it() -> None:
@@ -195,7 +205,7 @@ def test_the_report_fits_80_columns_and_is_ready_without_gaps(facts: Facts, aim:
 
 def test_the_facts_of_this_host_agree_with_the_kernel() -> None:
     found = fact_finding.gather()
-    assert found.sack == (Path("/proc/sys/net/ipv4/tcp_sack").read_text().strip() != "0")
+    assert found.limits.sack == (Path("/proc/sys/net/ipv4/tcp_sack").read_text().strip() != "0")
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     assert found.clock_source == source.read_text().strip()
 

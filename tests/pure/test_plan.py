@@ -144,5 +144,6 @@ def test_a_prediction_stands_as_long_as_nothing_it_rests_on_is_changed(streams: 
     decided = Plan(streams=8, block_bytes=2**20, why=Why(prediction=predicted))
     asked = decided.given("streams", streams, "--streams", "Streams")
     assert asked.why.summary == ["Streams, because --streams says so."]
+    assert [asked.has_given(option) for option in ("--streams", "--buffer")] == [True, False]
     assert asked.why.prediction == (predicted if streams == 8 else None)
     assert bool(asked.why.alternatives) == (streams != 8)

@@ -1,5 +1,7 @@
 """What series of round trips tell: made up here, in virtual time, so that what happened is known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 from howdah.measure.probe_summary import summary
 from howdah.probing.prober import ProbeSample, ProbingResult, Rhythm
 from howdah.probing.series import Events, Floats, Series, burst_means, events, step_series
+from howdah.recognition.models import own
+from howdah.recognition.recognise import model_for
 from howdah.values.probe import Counts
 from howdah.words.probe import in_words
 
@@ -188,3 +192,20 @@ def test_without_a_queue_it_is_nobody_on_any_path() -> None:
     assert probe.others.background == "nobody"
     base, *_ = (line for line in in_words(probe, "here").splitlines() if line.startswith("Base RTT"))
     assert base == f"Base RTT  {min(rtts_s) * 1e6:.1f} µs"
+
+
+def test_a_damaged_model_takes_nothing_from_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    model_for.cache_clear()
+    file = own("nothing")
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"damaged")
+    many = looks("step", [(at, 0.02) for at in range(100)])
+    counts = Counts(sent=100, answered=100)
+    probe = summary(ProbingResult(looks=many, counts=counts, elapsed_s=1.0), Rhythm(), "icmp", "192.0.2.7")
+    assert probe.base_rtt_s == pytest.approx(0.02)
+    (said,) = (line for line in in_words(probe, "dtn2").splitlines() if line.startswith("Others"))
+    assert said.startswith(f"Others    cannot tell: {file} is not a model: ")
+    assert said.endswith(", or remove that file, and howdah's own model is used")

@@ -15,11 +15,19 @@ from howdah import HowdahError
 from howdah.archive import Archive
 from howdah.cli import app
 from howdah.recognition import recording
-from howdah.recognition.files import read_recording
+from howdah.recognition.files import read_recording, recording_files
 
 PROBED = msgspec.structs.replace(
     record(), kind="probe", host="dtn2", probe=msgspec.structs.replace(PROBE, rtt_s=[0.021, None, 0.04] * 9)
 )
+
+
+def test_a_recording_that_is_named_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(f"{name}.npz").touch()
+    named = recording_files([tmp_path, Path("a.npz"), tmp_path / "b.npz", Path(), Path("c.npz")])
+    assert [file.name for file in named] == ["a.npz", "b.npz", "c.npz"]
 
 
 @pytest.fixture

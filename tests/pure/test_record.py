@@ -3,6 +3,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,24 +14,34 @@ from samples import LIMITS
 from howdah import LAB_LINK_VARIABLE, HowdahError
 from howdah.values import record
 from howdah.values.outcome import Change, Outcome, Sample, StreamOutcome
+from howdah.values.quantities import Count, Seconds
 from howdah.values.record import Environment, HostLimits, Record, dumps, loads, new_id
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 COUNTS = st.integers(0, 2**62)
 TIMES = st.floats(0, 1e6)
 HOSTS = st.builds(HostLimits)
-OUTCOMES = st.builds(
+
+
+def drawn(kind: type[msgspec.Struct], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Values of a Struct; the numbers that it must have are at least 0."""
+    least = {Count: COUNTS, Seconds: TIMES}
+    needed = {each.name: least[each.type] for each in msgspec.structs.fields(kind) if each.type in least}
+    return st.builds(kind, **{**needed, **given})
+
+
+OUTCOMES = drawn(
     Outcome,
     bytes=COUNTS,
     elapsed_s=TIMES,
     setup_s=st.none() | TIMES,
     moving_s=st.none() | TIMES,
     changes=st.lists(
-        st.builds(Change, t_s=TIMES, pacing_bps=st.none() | COUNTS, refused=st.none() | st.text()), max_size=2
+        drawn(Change, t_s=TIMES, pacing_bps=st.none() | COUNTS, refused=st.none() | st.text()), max_size=2
     ),
-    streams=st.lists(st.builds(StreamOutcome, rtt_min_s=st.none() | TIMES), max_size=3),
+    streams=st.lists(drawn(StreamOutcome, rtt_min_s=st.none() | TIMES), max_size=3),
     samples=st.lists(
-        st.builds(
+        drawn(
             Sample,
             t_s=TIMES,
             rtt_s=TIMES,

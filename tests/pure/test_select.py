@@ -241,9 +241,12 @@ def test_one_path_has_to_be_chosen_where_several_cover_the_rtt() -> None:
 def test_paths_of_which_none_covers_the_rtt_are_not_said_to() -> None:
     runs = together(SWEEP, transfers([5e9], sweep="s"))
     with pytest.raises(
-        HowdahError, match=r"none of 2 paths has a profile that covers 900 ms .*; choose one with path$"
-    ):
+        BadArgument,
+        match=r"none of 2 paths has a profile that covers 900 ms .*; ask the models with extrapolate, "
+        r"or measure with: howdah sweep HOST$",
+    ) as refused:
         runs_named(runs, None, 0.9, TransferTraits())
+    assert "with --extrapolate, or" in refused.value.spelt(lambda name, _: f"--{name}")
 
 
 def test_models_decide_where_several_paths_have_runs_and_no_profile() -> None:
@@ -259,7 +262,7 @@ def test_models_decide_where_several_paths_have_runs_and_no_profile() -> None:
 def test_models_are_asked_beyond_the_profiles_of_several_paths() -> None:
     runs = together(SWEEP, transfers([5e9], sweep="s"))
     assert runs_named(runs, None, 0.9, TransferTraits(), extrapolate=True).path is None
-    with pytest.raises(HowdahError, match="2 paths have a profile"):
+    with pytest.raises(HowdahError, match="each of 2 paths has a profile"):
         runs_named(runs, None, 0.1, TransferTraits(), extrapolate=True)
 
 

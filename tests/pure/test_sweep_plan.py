@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from howdah import HowdahError
+from howdah.archive.columns import link_in_words
 from howdah.measure.plan import SweepCell, SweepPlan, load_plan, parse_plan
 from howdah.measure.schedule import FinishedRuns, remaining, total_s
 
@@ -76,6 +77,23 @@ def test_a_queue_is_a_bandwidth_delay_product_but_at_least_as_told() -> None:
     assert plan.links[100_000_000].near_to_far.queue_bytes is None
     assert plan.path == "lab 10 Gb/s, queue at least 32MB"
     assert parse_plan(PLAN, "p.toml").path is None
+
+
+@pytest.mark.parametrize(
+    ("queue", "path"),
+    [
+        ("1BDP", "lab 10 Gb/s"),
+        ("1.0BDP,1BDP", "lab 10 Gb/s"),
+        ("0.5BDP", "lab 10 Gb/s, queue 0.5BDP"),
+        ("1BDP,0.5BDP", "lab 10 Gb/s, queue 1BDP,0.5BDP"),
+        ("1MB", None),
+    ],
+)
+def test_queues_that_follow_the_round_trip_are_those_of_one_path(queue: str, path: str | None) -> None:
+    plan = parse_plan(changed(("[lab]", f'[lab]\nqueue = "{queue}"')), "p.toml")
+    assert plan.path == path
+    default = parse_plan(PLAN, "p.toml").links[1_000_000]
+    assert (path == link_in_words(default)) is (path == "lab 10 Gb/s")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,15 @@ pub struct HostLimits {
     pub no_metrics_save: bool,
     /// Whether an idle connection starts slowly again.
     pub slow_start_after_idle: bool,
+    /// Whether windows above 64 KiB are offered; `None`, as for the three below: the namespace does
+    /// not show it.
+    pub window_scaling: Option<bool>,
+    /// Whether segments carry timestamps.
+    pub timestamps: Option<bool>,
+    /// Whether selective acknowledgment is offered.
+    pub sack: Option<bool>,
+    /// Whether the kernel grows receive buffers by itself.
+    pub receive_autotuning: Option<bool>,
     /// Whether SO_RCVBUFFORCE works, which lifts `rmem_max_bytes` and `wmem_max_bytes`.
     pub privileged: bool,
 }
@@ -79,6 +88,10 @@ impl HostLimits {
             },
             no_metrics_save: number("/proc/sys/net/ipv4/tcp_no_metrics_save")? != 0,
             slow_start_after_idle: number("/proc/sys/net/ipv4/tcp_slow_start_after_idle")? != 0,
+            window_scaling: switch("/proc/sys/net/ipv4/tcp_window_scaling"),
+            timestamps: switch("/proc/sys/net/ipv4/tcp_timestamps"),
+            sack: switch("/proc/sys/net/ipv4/tcp_sack"),
+            receive_autotuning: switch("/proc/sys/net/ipv4/tcp_moderate_rcvbuf"),
             privileged,
         })
     }
@@ -109,6 +122,10 @@ fn malformed(path: &'static str, found: &str) -> Error {
 fn number(path: &'static str) -> Result<u64, Error> {
     let text = text(path)?;
     u64::from_str(&text).map_err(|_| malformed(path, &text))
+}
+
+fn switch(path: &'static str) -> Option<bool> {
+    number(path).ok().map(|value| value != 0)
 }
 
 fn triple(path: &'static str) -> Result<[u64; 3], Error> {

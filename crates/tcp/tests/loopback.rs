@@ -373,6 +373,15 @@ fn limits_agree_with_the_files_of_proc() {
     if let Ok(rmem_max) = std::fs::read_to_string("/proc/sys/net/core/rmem_max") {
         assert_eq!(limits.rmem_max_bytes.to_string(), rmem_max.trim());
     }
+    for (switch, name) in [
+        (limits.window_scaling, "window_scaling"),
+        (limits.timestamps, "timestamps"),
+        (limits.sack, "sack"),
+        (limits.receive_autotuning, "moderate_rcvbuf"),
+    ] {
+        let shown = read(&format!("/proc/sys/net/ipv4/tcp_{name}"));
+        assert_eq!(switch, Some(shown.trim() != "0"), "{name}");
+    }
     assert!(limits.cpus >= 1 && limits.memory_bytes > 1 << 26);
     assert!(limits.tcp_rmem_max_bytes > 4096 && limits.tcp_wmem_max_bytes > 4096);
     assert!(

@@ -119,6 +119,7 @@ class Archive:
 
         return reading.newest(self.inbox, selection) if selection else reading.newest(self.inbox)
 
+    @typed
     def load(self, name: str) -> Record:
         """The whole record of this id, of the only id that begins so, or the newest one for ``last``."""
         from howdah.archive import reading  # noqa: PLC0415

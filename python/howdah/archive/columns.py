@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from howdah import decoding
 from howdah.cc import choose
 from howdah.values.link import ETHERNET_FRAME_OVERHEAD_BYTES, Burst, Direction, LinkSpec
 from howdah.values.record import Record
@@ -145,7 +146,7 @@ def _place(record: Record) -> _Place:
         path = path_of(record.host, record.origin)
         return _Place(path, _measured_rtt_s(record), False, None, None)
     try:
-        link = msgspec.convert(kept, LinkSpec)
+        link = decoding.from_plain(kept, LinkSpec)
     except msgspec.ValidationError:
         return _Place("lab, a link that this version does not know", record.rtt_s, False, None, None)
     ways = list(link.directions().values())

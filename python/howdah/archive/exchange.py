@@ -50,6 +50,10 @@ def export(inbox: Inbox, selection: Selection, destination: Path) -> Exported:
     with Store(inbox.root) as store, _files():
         ingest(inbox, store)
         weighed = store.weighed(selection)
+        if selection.sweep is not None and not weighed:
+            raise HowdahError(
+                f"no record of the sweep {selection.sweep!r} matches; list them with: howdah archive ls"
+            )
         private.folder(temporary)
         try:
             _write(store, weighed, temporary)

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from howdah import HowdahError, __version__
+from howdah import HowdahError, __version__, decoding
 from howdah.archive.columns import COLUMNS, NAMES, row
 from howdah.text import INSTALL
 from howdah.values.outcome import Sample
@@ -43,14 +43,14 @@ def pack(columns: Columns) -> bytes:
 
 def unpack(blob: bytes) -> Columns:
     """The columns in a blob."""
-    return msgspec.json.decode(zlib.decompress(blob), type=dict[str, list[Any]])
+    return decoding.from_json(zlib.decompress(blob), dict[str, list[Any]])
 
 
 def samples(blob: bytes) -> list[Sample]:
     """The samples in a blob."""
     found = unpack(blob)
     rows = zip(*found.values(), strict=True)
-    return msgspec.convert([dict(zip(found, row, strict=True)) for row in rows], list[Sample])
+    return decoding.from_plain([dict(zip(found, row, strict=True)) for row in rows], list[Sample])
 
 
 FILE = "runs.sqlite"

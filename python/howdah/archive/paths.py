@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.archive import Inbox
 from howdah.archive.columns import AMONG, Value, path_of, row
 from howdah.archive.layout import FILE, LAYOUT, open_to_read
@@ -64,7 +64,7 @@ class _Brief(Record, frozen=True, kw_only=True):
 def named(host: str, origin: str | None, link: dict[str, Any] | None) -> str | None:
     """The name of a path before the first byte; None in a lab whose link this version does not know."""
     try:
-        return path_of(host, origin, None if link is None else msgspec.convert(link, LinkSpec))
+        return path_of(host, origin, None if link is None else decoding.from_plain(link, LinkSpec))
     except msgspec.ValidationError:
         return None
 
@@ -133,7 +133,7 @@ def _from_inbox(inbox: Inbox) -> Iterator[Record]:
     """The newest records that are not in the database yet; what cannot be read is passed over."""
     for file in inbox.files()[-INBOX_MOST:]:
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, HowdahError):
-            record = msgspec.json.decode(file.read_bytes(), type=_Brief)
+            record = decoding.from_json(file.read_bytes(), _Brief)
             if record.schema == SCHEMA:
                 yield record
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.archive import Inbox, Unreadable
 from howdah.archive.columns import Value, row
 from howdah.archive.layout import columns, pack, samples, unpack
 from howdah.archive.store import Entry, Selection, Store, size_bytes
+from howdah.arguments import BadArgument
 from howdah.values.record import Record, loads
 
 if TYPE_CHECKING:
@@ -73,10 +74,10 @@ def entry(text: bytes, where: str) -> Entry:
     Raises HowdahError naming ``where`` when it is no record, or holds a number that no column does.
     """
     found = loads(text, where)
-    whole = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    whole = decoding.from_json(text, dict[str, msgspec.Raw])
     taken = found.outcome.samples if found.outcome else []
     if taken:
-        outcome = msgspec.json.decode(whole["outcome"], type=dict[str, msgspec.Raw])
+        outcome = decoding.from_json(whole["outcome"], dict[str, msgspec.Raw])
         del outcome["samples"]
         whole["outcome"] = msgspec.Raw(msgspec.json.encode(outcome))
     json = msgspec.json.format(msgspec.json.encode(whole), indent=-1).decode()
@@ -132,6 +133,8 @@ def _readable(store: Store, record_id: str, json: str) -> Record | Unreadable:
 
 def load(inbox: Inbox, name: str) -> Record:
     """The whole record of this id, of the only id that begins so, or the newest one for ``last``."""
+    if not name:
+        raise BadArgument("{name} is empty; give an id or its beginning, or last")
     with Store(inbox.root) as store:
         broken = {each.id: each for each in ingest(inbox, store)}
         beginning = "" if name == "last" else name

@@ -93,6 +93,8 @@ class Store:
     def __enter__(self) -> Self:
         with self._spoken():
             found = self.root.is_dir()
+            if not found and self.root.exists():
+                raise HowdahError(f"{self.root} is no folder, so it is not an archive; give its folder")
             self.is_read_only = found and not _may_write(self.root, self.file)
             self._is_copy = not found
             if self.is_read_only and self._to_change:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah import _native
+from howdah import _native, decoding
 from howdah.cc import resume, shares
 from howdah.cc.resume import Memory, ResumeStatus
 from howdah.cc.shares import Place, Share
@@ -215,7 +215,7 @@ class KernelStatus(msgspec.Struct, frozen=True):
 def controls() -> list[CongestionControl]:
     """The kernel's controls, then howdah's. Without root fewer connections are counted."""
     here = HostLimits.here()
-    counts = msgspec.json.decode(_native.cc_counts(), type=dict[str, int])
+    counts = decoding.from_json(_native.cc_counts(), dict[str, int])
     programs = {program.kernel_name: program for program in listed()}
     names = [*here.congestion_controls_available, *programs]
     return [
@@ -233,7 +233,7 @@ def controls() -> list[CongestionControl]:
 
 def listed() -> list[Program]:
     """The programs that howdah brings."""
-    return msgspec.json.decode(_native.cc_list(), type=list[Program])
+    return decoding.from_json(_native.cc_list(), list[Program])
 
 
 def load(name: str, settings: Sequence[tuple[str, str]] = ()) -> Loading:
@@ -243,12 +243,12 @@ def load(name: str, settings: Sequence[tuple[str, str]] = ()) -> Loading:
     and ``attach``.
     """
     _native.Policy().check_programs()
-    return msgspec.json.decode(_native.cc_load(name, list(settings)), type=Loading)
+    return decoding.from_json(_native.cc_load(name, list(settings)), Loading)
 
 
 def unload(name: str) -> Unloading:
     """Moves connections away from a program and takes it out of the kernel."""
-    return msgspec.json.decode(_native.cc_unload(name), type=Unloading)
+    return decoding.from_json(_native.cc_unload(name), Unloading)
 
 
 @contextlib.contextmanager
@@ -264,24 +264,24 @@ def tried(name: str) -> Iterator[str]:
 
 def set_target(rate_bps: int | None, window_packets: int | None, flow: str | None) -> Targeted:
     """Sets what hold holds, by default or for the connections ``flow``; both null: nothing."""
-    return msgspec.json.decode(_native.cc_set(rate_bps, window_packets, flow), type=Targeted)
+    return decoding.from_json(_native.cc_set(rate_bps, window_packets, flow), Targeted)
 
 
 def default_target() -> HoldTarget | None:
     """The target of connections without one of their own."""
-    return msgspec.json.decode(_native.cc_default_target(), type=HoldTarget | None)
+    return decoding.from_json(_native.cc_default_target(), HoldTarget | None)
 
 
 def rules() -> list[Rule]:
     """The rules of the host, in the order of their numbers."""
-    return msgspec.json.decode(_native.cc_rules(), type=list[Rule])
+    return decoding.from_json(_native.cc_rules(), list[Rule])
 
 
 def status() -> KernelStatus:
     """The state of all that is loaded."""
     programs = listed()
     ours = {program.kernel_name for program in programs}
-    connections = msgspec.json.decode(_native.cc_connections(), type=list[TcpConnection])
+    connections = decoding.from_json(_native.cc_connections(), list[TcpConnection])
     return KernelStatus(
         programs=programs,
         default_target=default_target(),
@@ -302,9 +302,9 @@ def attach(
     """Gives connections the control. Raises HowdahError where rules overlap, or there is no such cgroup."""
     _native.Policy().check_programs()
     made = _native.cc_attach(msgspec.json.encode(place), control, rate_bps, window_packets)
-    return msgspec.json.decode(made, type=Attaching)
+    return decoding.from_json(made, Attaching)
 
 
 def detach(place: Place) -> Attaching:
     """Ends a rule and gives its connections back what they had."""
-    return msgspec.json.decode(_native.cc_detach(msgspec.json.encode(place)), type=Attaching)
+    return decoding.from_json(_native.cc_detach(msgspec.json.encode(place)), Attaching)

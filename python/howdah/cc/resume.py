@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah import _native
+from howdah import _native, decoding
 
 Phase = Literal["reconnaissance", "unvalidated", "validating", "retreat", "normal"]
 Why = Literal[
@@ -128,7 +128,7 @@ def remember(destination: Destination, saved: Saved) -> Memory:
     not in this kernel.
     """
     told = _native.cc_remember(msgspec.json.encode(destination), msgspec.json.encode(saved))
-    return msgspec.json.decode(told, type=Memory)
+    return decoding.from_json(told, Memory)
 
 
 def forget(destination: Destination) -> Memory:
@@ -136,9 +136,9 @@ def forget(destination: Destination) -> Memory:
 
     Raises HowdahError where nothing is known.
     """
-    return msgspec.json.decode(_native.cc_forget(msgspec.json.encode(destination)), type=Memory)
+    return decoding.from_json(_native.cc_forget(msgspec.json.encode(destination)), Memory)
 
 
 def memories() -> list[Memory]:
     """Every memory, by destination; none where resume is not loaded."""
-    return msgspec.json.decode(_native.cc_memories(), type=list[Memory])
+    return decoding.from_json(_native.cc_memories(), list[Memory])

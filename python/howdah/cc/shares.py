@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from howdah import _native
+from howdah import _native, decoding
 
 ALL_PORTS = "1-65535"
 
@@ -106,7 +106,7 @@ class Shares:
 
         Raises HowdahError when there are too many, or the minimum cannot be held.
         """
-        return msgspec.json.decode(self._kernel.define(name, minimum_bps), type=Share)
+        return decoding.from_json(self._kernel.define(name, minimum_bps), Share)
 
     def set(self, name: str, rate_bps: int, minimum_bps: int, until_ns: int) -> None:
         """Puts ``rate_bps`` in force until ``until_ns``, then ``minimum_bps``, whichever processes live then.
@@ -121,7 +121,7 @@ class Shares:
 
     def all(self) -> list[Share]:
         """All shares of the owner, by name."""
-        return msgspec.json.decode(self._kernel.all(), type=list[Share])
+        return decoding.from_json(self._kernel.all(), list[Share])
 
     def remove(self, name: str) -> None:
         """Ends a share. Raises HowdahError while a rule gives it."""
@@ -134,12 +134,12 @@ class Shares:
 
         Raises HowdahError when they overlap, each other or another's, or there are too many.
         """
-        return msgspec.json.decode(self._kernel.place(msgspec.json.encode(wanted)), type=Placing)
+        return decoding.from_json(self._kernel.place(msgspec.json.encode(wanted)), Placing)
 
 
 def everyones() -> list[Share]:
     """The shares of every owner; none where hold is not loaded."""
-    return msgspec.json.decode(_native.cc_shares(), type=list[Share])
+    return decoding.from_json(_native.cc_shares(), list[Share])
 
 
 def now_ns() -> int:

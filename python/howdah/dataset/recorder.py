@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, decoding, interrupt
 from howdah.cc import controls
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.run import RunFailed, RunMade, RunResult, RunTask
@@ -161,4 +161,4 @@ class _Workers:
             process.stdout.close()
             del self.running[key.fd]
             ended = RunFailed(f"run {run.name}: the process that records has ended with {process.returncode}")
-            yield run, msgspec.json.decode(said, type=RunResult) if said else ended
+            yield run, decoding.from_json(said, RunResult) if said else ended

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 import msgspec
 import numpy as np
 
-from howdah import HowdahError, interrupt, lab
+from howdah import HowdahError, decoding, interrupt, lab
 from howdah.dataset import streams
 from howdah.dataset.plan import QUIET_S, Run
 from howdah.lab.session import Process
@@ -164,7 +164,7 @@ def _probed(prober: Process, run: Run) -> ProbingResult:
     out = _pipe(prober.stdout).read()
     if prober.wait():
         raise HowdahError(f"run {run.name}: the probes ended: {_last(_pipe(prober.stderr))}")
-    return msgspec.json.decode(out, type=ProbingResult)
+    return decoding.from_json(out, ProbingResult)
 
 
 def _recording(
@@ -241,7 +241,7 @@ def main() -> None:
     interrupt.install()
     # They were blocked while this process was made, and a process inherits what is blocked.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt.SIGNALS)
-    task = msgspec.json.decode(sys.stdin.buffer.read(), type=RunTask)
+    task = decoding.from_json(sys.stdin.buffer.read(), RunTask)
     try:
         _say(_made(task))
     except HowdahError as error:

@@ -1,7 +1,6 @@
 """A plan for a dedicated path: the configuration that ``select`` takes, from what the archive holds."""
 
-import msgspec
-
+from howdah import decoding
 from howdah._native import format_bytes
 from howdah.archive import Archive
 from howdah.archive.columns import link_in_words
@@ -52,7 +51,7 @@ def known_as(path: Path) -> tuple[str | None, float | None]:
     """
     if path.link is None:
         return path.host, None
-    link = msgspec.convert(path.link, LinkSpec)
+    link = decoding.from_plain(path.link, LinkSpec)
     rates = [way.rate_bps for way in link.directions().values() if way.rate_bps is not None]
     return link_in_words(link), min(rates, default=None)
 

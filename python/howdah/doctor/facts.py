@@ -22,10 +22,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """One host as it is. Null: it could not be found out."""
 
     limits: HostLimits
-    window_scaling: bool | None = None
-    timestamps: bool | None = None
-    sack: bool | None = None
-    receive_autotuning: bool | None = None
     programs_refused: str | None = None
     """The reason why howdah cc loads no congestion control here; null where it does."""
     namespaces_refused_by: dict[str, str] = {}
@@ -49,10 +45,6 @@ def gather() -> Facts:
     rules, refused = _policy()
     return Facts(
         limits=HostLimits.here(),
-        window_scaling=_switch("net/ipv4/tcp_window_scaling"),
-        timestamps=_switch("net/ipv4/tcp_timestamps"),
-        sack=_switch("net/ipv4/tcp_sack"),
-        receive_autotuning=_switch("net/ipv4/tcp_moderate_rcvbuf"),
         programs_refused=_programs_refused(),
         namespaces_refused_by={} if capabilities & 1 << _CAP_SYS_ADMIN else namespaces.refused_by(),
         tun=os.access("/dev/net/tun", os.R_OK | os.W_OK),
@@ -70,11 +62,6 @@ def _read(file: str) -> str | None:
         return Path(file).read_text().strip()
     except OSError:
         return None
-
-
-def _switch(sysctl: str) -> bool | None:
-    text = _read(f"/proc/sys/{sysctl}")
-    return None if text is None else text != "0"
 
 
 def _effective_capabilities() -> int:

@@ -63,7 +63,6 @@ def judge(facts: Facts, aim: Aim) -> list[HostFinding]:
     """All findings of this host."""
     return [
         *judge_limits(facts.limits, aim),
-        *_switches(facts, aim),
         _ssh(facts),
         *_policy(facts),
         _aes(facts),
@@ -81,6 +80,7 @@ def judge_limits(host: HostLimits, aim: Aim) -> list[HostFinding]:
         _memory(host, aim),
         _metrics(host, aim),
         _idle(host, aim),
+        *_switches(host, aim),
     ]
 
 
@@ -166,7 +166,7 @@ def _idle(host: HostLimits, aim: Aim) -> HostFinding:
     return _note("idle connections", "begin slow start again after a pause", cost, sysctls)
 
 
-def _switches(facts: Facts, aim: Aim) -> Iterator[HostFinding]:
+def _switches(host: HostLimits, aim: Aim) -> Iterator[HostFinding]:
     """Judges what every kernel has on until somebody switches it off."""
     streams = shared.STREAMS_FOR_WINDOW_MAX
     unscaled_bps = sizes.window_rate_bps(streams, _WINDOW_UNSCALED_BYTES, aim.rtt_s)
@@ -176,12 +176,12 @@ def _switches(facts: Facts, aim: Aim) -> Iterator[HostFinding]:
     wrapping = f"sequence numbers wrap in {wrap}, and round trips are measured less exactly"
     one_by_one = "each lost segment takes a round trip, instead of one for all lost together"
     switches: list[tuple[str, bool | None, State, str, str]] = [
-        ("window scaling", facts.window_scaling, unscaled, f"windows end at {carried}", "window_scaling"),
-        ("timestamps", facts.timestamps, "note", wrapping, "timestamps"),
-        ("selective acknowledgment", facts.sack, "gap", one_by_one, "sack"),
+        ("window scaling", host.window_scaling, unscaled, f"windows end at {carried}", "window_scaling"),
+        ("timestamps", host.timestamps, "note", wrapping, "timestamps"),
+        ("selective acknowledgment", host.sack, "gap", one_by_one, "sack"),
         (
             "receive autotuning",
-            facts.receive_autotuning,
+            host.receive_autotuning,
             unscaled,
             f"windows stay at {carried}",
             "moderate_rcvbuf",

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from howdah import decoding
 from howdah._native import HowdahError
 from howdah.arguments import BadArgument, literal
 from howdah.lab import messages
@@ -58,7 +59,10 @@ class Registry:
         elif text := os.environ.get("XDG_RUNTIME_DIR"):
             runtime = Path(text) / "howdah"
         else:
-            raise HowdahError("labs with a name need XDG_RUNTIME_DIR to be set; or use: howdah lab run")
+            raise HowdahError(
+                "labs with a name need XDG_RUNTIME_DIR without root; set it to a folder of your own that "
+                "others cannot enter, as /run/user/1000; or use: howdah lab run"
+            )
         self._folder = runtime / "labs"
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,7 +115,7 @@ class Registry:
         """Forgets a lab, unless its name is another's by now."""
         path = self._path(entry.name)
         try:
-            noted = msgspec.json.decode(path.read_bytes(), type=LabEntry)
+            noted = decoding.from_json(path.read_bytes(), LabEntry)
         except (FileNotFoundError, msgspec.DecodeError):
             return
         if noted.lab == entry.lab:
@@ -127,7 +131,7 @@ class Registry:
     def _read(self, path: Path) -> LabEntry | None:
         """The lab noted at ``path`` if it lives or broke; the file of one that died is removed."""
         try:
-            entry = msgspec.json.decode(path.read_bytes(), type=LabEntry)
+            entry = decoding.from_json(path.read_bytes(), LabEntry)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
@@ -166,7 +170,7 @@ def start(request: MakerRequest) -> tuple[LabReady, "subprocess.Popen[bytes]", s
         ours.send(msgspec.json.encode(request))
         answer = ours.recv(messages.PACKET_BYTES_MAX)
         message = (
-            msgspec.json.decode(answer, type=LabReady | LabFailed)
+            decoding.from_json(answer, LabReady | LabFailed)
             if answer
             else LabFailed("the process that made it has ended")
         )
@@ -194,13 +198,13 @@ def end(maker: "subprocess.Popen[bytes]", link: socket.socket) -> None:
         except ConnectionResetError:
             last = b""
     if last:
-        raise HowdahError(msgspec.json.decode(last, type=LabFailed).why)
+        raise HowdahError(decoding.from_json(last, LabFailed).why)
 
 
 def main(descriptor: int) -> None:
     """Makes the lab that the request describes and waits for its end."""
     with socket.socket(fileno=descriptor) as asker:
-        request = msgspec.json.decode(asker.recv(messages.PACKET_BYTES_MAX), type=MakerRequest)
+        request = decoding.from_json(asker.recv(messages.PACKET_BYTES_MAX), MakerRequest)
         try:
             registry = Registry() if request.name else None
             tree = Tree(request.setup, [] if request.name else [asker])

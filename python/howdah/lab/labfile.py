@@ -62,7 +62,7 @@ _FIELDS = {
 """The fields of keys whose names have no unit."""
 _KEYS = {field: key for key, field in _FIELDS.items()}
 _DROPS_MAX = 1_000_000
-_BDP = "BDP"
+BDP = "BDP"
 _PRODUCTS = (0.01, 100)
 """The least and the most bandwidth-delay products of a queue."""
 _LAN_KEYS = ("left", "right", "lan_rate")
@@ -103,10 +103,10 @@ class _Loss(Unit, float):
 
 def _queue(text: str) -> float:
     """Bytes, or products of rate and round trip."""
-    if not text.endswith(_BDP):
+    if not text.endswith(BDP):
         return parse_bytes(text)
     try:
-        products = float(text.removesuffix(_BDP))
+        products = float(text.removesuffix(BDP))
     except ValueError:
         products = 0.0
     if not _PRODUCTS[0] <= products <= _PRODUCTS[1]:
@@ -121,7 +121,7 @@ class _Queue(Unit, float):
 
     def bytes(self, rate_bps: int | None, rtt_ns: int) -> int:
         """Its bytes. Raises HowdahError where there is no product."""
-        if not self.written.endswith(_BDP):
+        if not self.written.endswith(BDP):
             return int(self)
         if rate_bps is None or not rtt_ns:
             missing = "rate is not shaped" if rate_bps is None else "round trip is 0"

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from howdah import decoding
 from howdah.lab import hosts, namespaces
 from howdah.lab.hosts import HostCommands
 from howdah.lab.topology import (
@@ -222,7 +223,7 @@ def queue_drops(text: bytes) -> dict[str, int]:
     """Packets for which the queue of each device's token bucket had no room, as tc(8) tells."""
     if not text.strip():
         return {}
-    queues = msgspec.json.decode(text, type=list[_Queue])
+    queues = decoding.from_json(text, list[_Queue])
     return {queue.dev: queue.drops for queue in queues if queue.kind == "tbf"}
 
 

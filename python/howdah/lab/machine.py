@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import msgspec
 
-from howdah import LAB_LINK_VARIABLE, _native
+from howdah import LAB_LINK_VARIABLE, _native, decoding
 from howdah._native import HowdahError
 from howdah.lab import hosts, messages, mounts, sshd
 from howdah.lab.messages import LabEnded, LabFailed, LabQuery, LabReady, LabSetup, PassSignal, Proceed
@@ -85,7 +85,7 @@ class _Machine:
         self._maker.setblocking(False)
         if not message:
             os._exit(1)
-        return msgspec.json.decode(message, type=Proceed).pid
+        return decoding.from_json(message, Proceed).pid
 
     def _serve_ssh(self) -> None:
         commands = sshd.prepare(self._setup.topology.servers, ipv6=hosts.has_ipv6(self._setup.link))
@@ -152,7 +152,7 @@ class _Machine:
         message = self._maker.recv(messages.PACKET_BYTES_MAX)
         if not message:
             self._end()
-        self._signal_command(msgspec.json.decode(message, type=PassSignal).number)
+        self._signal_command(decoding.from_json(message, PassSignal).number)
 
     def _signal_command(self, number: int) -> None:
         if self._command is None:
@@ -182,7 +182,7 @@ class _Machine:
     def _answer(self, asking: socket.socket) -> None:
         try:
             message = asking.recv(messages.PACKET_BYTES_MAX)
-            what = msgspec.json.decode(message, type=LabQuery).what if message else None
+            what = decoding.from_json(message, LabQuery).what if message else None
         except (OSError, msgspec.DecodeError):
             what = None
         if what is None:

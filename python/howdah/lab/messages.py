@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from howdah import decoding
 from howdah._native import HowdahError
 from howdah.lab.hosts import CONGESTION_CONTROL
 from howdah.lab.mounts import CONTROL
@@ -129,6 +130,6 @@ def _connect(path: Path) -> socket.socket:
 def _say(asking: socket.socket, what: Literal["stats", "mark", "stop"]) -> LinkStats:
     try:
         asking.send(msgspec.json.encode(LabQuery(what)))
-        return msgspec.json.decode(asking.recv(PACKET_BYTES_MAX), type=LinkStats)
+        return decoding.from_json(asking.recv(PACKET_BYTES_MAX), LinkStats)
     except (OSError, msgspec.DecodeError):
         raise HowdahError("the lab does not answer") from None

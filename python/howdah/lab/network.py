@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from howdah import decoding
 from howdah._native import Emulator, LinkMark
 from howdah.lab import hosts, lan, namespaces
 from howdah.lab.hosts import HostCommands
@@ -89,7 +90,7 @@ class Network:
         return lan.count_drops(self._topology, self.namespaces) if self._topology.lan else {}
 
     def _whole(self, counted: bytes, since: NetworkMark | None) -> LinkStats:
-        stats = msgspec.json.decode(counted, type=LinkStats)
+        stats = decoding.from_json(counted, LinkStats)
         if self._topology.lan is None:
             return stats
         earlier = since.cables if since else self._begun

@@ -24,6 +24,7 @@ from typing import NoReturn
 
 import msgspec
 
+from howdah import decoding
 from howdah._native import HowdahError
 from howdah.lab.processes import Identity, boot_id
 
@@ -125,7 +126,7 @@ class Settings:
 
     def _read(self) -> _Ledger:
         try:
-            ledger = msgspec.json.decode(self._file.read_bytes(), type=_Ledger)
+            ledger = decoding.from_json(self._file.read_bytes(), _Ledger)
         except FileNotFoundError:
             return _Ledger(boot_id())
         except msgspec.DecodeError as error:

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 import msgspec
 
-from howdah import _native
+from howdah import _native, decoding
 from howdah._native import HowdahError
 from howdah.lab import hosts, machine, messages, namespaces, sshd
 from howdah.lab.messages import LabEnded, LabFailed, LabReady, LabSetup, PassSignal, Proceed
@@ -183,7 +183,7 @@ class Tree:
             return None
         if not message:
             return None
-        return msgspec.json.decode(message, type=LabReady | LabFailed | LabEnded)
+        return decoding.from_json(message, LabReady | LabFailed | LabEnded)
 
 
 def _to_pass(taken: signal.struct_siginfo | None) -> int:

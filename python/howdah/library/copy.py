@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args, get_type_hints
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
-from howdah.arguments import BadArgument, check_one_of, check_types, check_within, typed
+from howdah.arguments import BadArgument, check_one_of, check_types, check_within, plain, typed
 from howdah.bounds import Bounds, times
 from howdah.library.ended import Name, log, record_of
 from howdah.ports import PORT_MAX
@@ -194,7 +194,7 @@ def copy(
     """
     given = dict(locals())
     if isinstance(src, Memory):
-        names, memory = [_word(dst)], src
+        names, memory = [_word(dst)], _plain_memory(src)
     else:
         names, memory = [*map(_word, _several(src)), _word(dst)], None
     request = copy_request(
@@ -435,6 +435,12 @@ def _word(name: Name) -> str:
         return name
     text = os.fspath(name)
     return f"./{text}" if ":" in text.partition("/")[0] else text
+
+
+def _plain_memory(memory: Memory) -> Memory:
+    """With Python's own numbers."""
+    kinds = get_type_hints(Memory)
+    return Memory(**{name: plain(value, kinds[name]) for name, value in memory._asdict().items()})
 
 
 def _check_memory(memory: Memory) -> None:

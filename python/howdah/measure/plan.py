@@ -239,7 +239,7 @@ def parse_plan(text: str, where: str) -> SweepPlan:
         sample_every_s=given.sample_every.seconds_within(0.01, 10.0, f"{where}: sample_every"),
         late_again=given.late_again,
         encrypt=given.encrypt,
-        path=_path(given.lab.queue_least, links) if given.lab and given.lab.queue_least else None,
+        path=_path(given.lab, links) if given.lab else None,
     )
     runs = sum(ranges.runs() for ranges in plan.ranges)
     if runs > RUNS_MAX:
@@ -265,13 +265,28 @@ def _links(lab: _SweepLabTable, seed: int, where: str) -> dict[int, LinkSpec]:
     return links
 
 
-def _path(queue_least: Size, links: dict[int, LinkSpec]) -> str:
-    """The links in words, without their queues."""
+def _path(lab: _SweepLabTable, links: dict[int, LinkSpec]) -> str | None:
+    """The links in words, which are one path where their queues follow the RTT; None where they do not."""
+    if lab.queue_least:
+        queue = f", queue at least {lab.queue_least}"
+    elif lab.queue is not None and labfile.BDP in lab.queue:
+        products = [each.removesuffix(labfile.BDP) for each in lab.queue.split(",")]
+        # One product is what a lab has that is told nothing.
+        queue = "" if all(_is_one(each) for each in products) else f", queue {lab.queue}"
+    else:
+        return None
     link = next(iter(links.values()))
     unqueued = {
         name: msgspec.structs.replace(each, queue_bytes=None) for name, each in link.directions().items()
     }
-    return f"{link_in_words(msgspec.structs.replace(link, **unqueued))}, queue at least {queue_least}"
+    return f"{link_in_words(msgspec.structs.replace(link, **unqueued))}{queue}"
+
+
+def _is_one(number: str) -> bool:
+    try:
+        return float(number) == 1
+    except ValueError:
+        return False
 
 
 def _ranges(given: _RunsTable, repeats: int, links: dict[int, LinkSpec], where: str) -> Ranges:

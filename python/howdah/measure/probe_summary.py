@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from howdah import HowdahError
 from howdah.arguments import NotHere
 from howdah.probing.prober import ProbingResult, Rhythm
 from howdah.probing.series import BLOCK_S, Events, Floats, answers, burst_means, events, step_series
@@ -73,7 +74,11 @@ def summary(
 
 def _others(seen: ProbingResult, step_s: float, shown: Events, sent: Sequence[probed.Burst]) -> probed.Others:
     bursts = bursts_of(sent)
-    found = recognise(*answers(seen.looks, step_s), float(shown.base_s[-1]), bursts=bursts)
+    try:
+        found = recognise(*answers(seen.looks, step_s), float(shown.base_s[-1]), bursts=bursts)
+    except HowdahError as error:
+        # A damaged model of the user's takes nothing from what was measured.
+        return probed.Others(why=str(error))
     if isinstance(found, Undecided):
         return probed.Others(why=found.why)
     model = model_for(situation(None, bursts=bool(bursts)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, decoding, interrupt
 from howdah._native import format_bytes
 from howdah.archive import Archive
 from howdah.measure.plan import SweepPlan
@@ -156,7 +156,7 @@ def main() -> None:
     """Reads a BlockTask, makes its runs, and writes each Event."""
     interrupt.install()
     try:
-        for event in make(msgspec.json.decode(sys.stdin.buffer.read(), type=BlockTask)):
+        for event in make(decoding.from_json(sys.stdin.buffer.read(), BlockTask)):
             _write(event)
     except interrupt.Interrupted as stopped:
         _write(RunsStopped(128 + stopped.number))

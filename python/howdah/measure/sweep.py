@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from howdah import HowdahError, interrupt, lab
+from howdah import HowdahError, decoding, interrupt, lab
 from howdah.archive import Archive
 from howdah.arguments import NotHere, literal
 from howdah.cc import controls
@@ -129,7 +129,7 @@ def _work(worker: Process, task: BlockTask) -> Iterator[Event]:
     worker.stdin.write(msgspec.json.encode(task))
     worker.stdin.close()
     for line in worker.stdout:
-        yield msgspec.json.decode(line, type=Event)
+        yield decoding.from_json(line, Event)
     if worker.wait() != 0:
         yield RunsFailed(f"the process that measures has ended with {worker.returncode}")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from howdah import HowdahError, __version__, _native, document, interrupt
+from howdah import HowdahError, __version__, _native, decoding, document, interrupt
 from howdah.probing.prober import TICK_S
 from howdah.remote import ssh
 from howdah.remote.answers import ended, not_howdah
@@ -159,7 +159,7 @@ class FarResponder:
                 if not piece or len(said) > _GREETING_BYTES_MAX:
                     break
         try:
-            greeting = document.strange(msgspec.json.decode(said, type=Greeting))
+            greeting = document.strange(decoding.from_json(said, Greeting))
         except msgspec.MsgspecError as error:
             if said and not isinstance(error, msgspec.ValidationError):
                 raise not_howdah(host, said) from None

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah import _native, interrupt
+from howdah import _native, decoding, interrupt
 from howdah.values.probe import Counts, Way
 
 TICK_S = 0.1
@@ -100,7 +100,7 @@ def probe(probing: Probing, watch: Callable[[ProbeUpdate], bool]) -> ProbingResu
     while True:
         try:
             interrupt.check()
-            update = msgspec.json.decode(prober.take(TICK_S), type=ProbeUpdate)
+            update = decoding.from_json(prober.take(TICK_S), ProbeUpdate)
             samples += update.looks
             if update.ended:
                 break
@@ -121,7 +121,7 @@ def probe(probing: Probing, watch: Callable[[ProbeUpdate], bool]) -> ProbingResu
 def main() -> None:
     """Reads a Probing from standard input, probes, and writes the result to standard output."""
     interrupt.install()
-    probing = msgspec.json.decode(sys.stdin.buffer.read(), type=Probing)
+    probing = decoding.from_json(sys.stdin.buffer.read(), Probing)
     begun = False
 
     def watch(update: ProbeUpdate) -> bool:

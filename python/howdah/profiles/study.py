@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah._native import format_bytes
 from howdah.archive.runs import Configuration, Runs, Value
 from howdah.arguments import NotHere
@@ -256,4 +256,4 @@ def _document(kind: type[T], found: Mapping[str, Any], **others: object) -> T:
         name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name, value in {**found, **others}.items()
     }
-    return msgspec.convert(plain, kind)
+    return decoding.from_plain(plain, kind)

@@ -225,13 +225,18 @@ def read_recording(file: Path) -> tuple[Recording, str]:
 
 
 def recording_files(places: list[Path]) -> list[Path]:
-    """The files given, and all ``*.npz`` of the folders given by name. Raises HowdahError without any."""
-    found = [
-        file for place in places for file in (sorted(place.glob("*.npz")) if place.is_dir() else [place])
-    ]
+    """The files given, and all ``*.npz`` of the folders given by name, each once.
+
+    Raises HowdahError without any.
+    """
+    found = {
+        file.resolve(): file
+        for place in places
+        for file in (sorted(place.glob("*.npz")) if place.is_dir() else [place])
+    }
     if not found:
         raise HowdahError(f"no recordings (*.npz) in {', '.join(map(str, places))}; record some first")
-    return found
+    return list(found.values())
 
 
 class _StageManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -71,7 +71,12 @@ def model_for(name: str) -> InstalledModel | None:
     file = models.file(name)
     if file is None:
         return None
-    loaded, digest = load_model(file)
+    try:
+        loaded, digest = load_model(file)
+    except HowdahError as error:
+        if file == models.own(name):
+            raise HowdahError(f"{error}, or remove that file, and howdah's own model is used") from None
+        raise
     if loaded.ours != name:
         raise HowdahError(f"{file} was trained with {loaded.ours} of ours on the path; remove it")
     return InstalledModel(loaded, file, digest)

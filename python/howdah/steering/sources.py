@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from howdah import HowdahError, _native
+from howdah import HowdahError, _native, decoding
 from howdah.probing.far_end import endpoint, resolved
 from howdah.probing.prober import ProbeUpdate, Probing, Rhythm
 from howdah.steering.tunables import TUNED
@@ -67,7 +67,7 @@ class EchoSource:
         """Probes whose fate is known."""
         if self._prober is None:
             return []
-        taken = msgspec.json.decode(self._prober.take(0.0), type=ProbeUpdate)
+        taken = decoding.from_json(self._prober.take(0.0), ProbeUpdate)
         if self._taken is None:
             self.begun_s = now_s - taken.elapsed_s
         self._taken = taken

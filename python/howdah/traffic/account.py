@@ -9,34 +9,35 @@ from typing import Literal
 import msgspec
 
 from howdah.traffic.pattern import Pattern
+from howdah.values.quantities import Count, Seconds
 
 
 class SourceCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a UdpSource (crates/traffic/src/source.rs)."""
 
-    offered: int
+    offered: Count
     """Datagrams that the rate and the time asked for."""
-    sent: int
+    sent: Count
     """Datagrams that left this host."""
-    sent_bytes: int
+    sent_bytes: Count
 
 
 class SinkCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a UdpSink (crates/traffic/src/sink.rs), in datagrams."""
 
-    received: int
+    received: Count
     """Datagrams that came for the first time."""
-    received_bytes: int
-    reordered: int
+    received_bytes: Count
+    reordered: Count
     """Received datagrams that came after one that was sent later (RFC 4737)."""
-    doubled: int
-    too_late: int
+    doubled: Count
+    too_late: Count
     """Datagrams a million behind the newest; they may be new or doubled."""
-    overflowed: int
+    overflowed: Count
     """Datagrams dropped at the far socket: the far host lost them, and not the path."""
-    strange: int
+    strange: Count
     """Datagrams of somebody else."""
-    knocks: int
+    knocks: Count
 
 
 class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,11 +80,11 @@ class LoadAccount(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["tcp", "udp", "rbudp"]
     congestion_control: str | None = None
     """The congestion control that the socket had; null for UDP and RBUDP."""
-    datagram_bytes: int | None = None
+    datagram_bytes: Count | None = None
     """Payload of a datagram; null for TCP."""
-    offered_bytes: int | None = None
+    offered_bytes: Count | None = None
     """The bytes that its rate and time asked for; null for TCP, which takes what it gets."""
-    received_bytes: int | None
+    received_bytes: Count | None
     """Null when the far end was gone before it could tell."""
     source: SourceCounts | None = None
     """The counts of this host; null for TCP."""
@@ -116,6 +117,6 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """The field ``traffic`` of a Record of kind traffic."""
 
     pattern: Pattern
-    elapsed_s: float
+    elapsed_s: Seconds
     """Seconds from the start until both ends had stopped."""
     loads: list[LoadAccount]

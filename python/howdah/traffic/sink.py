@@ -11,7 +11,7 @@ import sys
 
 import msgspec
 
-from howdah import HowdahError, __version__, _native
+from howdah import HowdahError, __version__, _native, decoding
 from howdah.traffic.account import SinkCounts
 from howdah.traffic.pattern import LOADS_MAX
 from howdah.values.record import HostLimits
@@ -146,7 +146,7 @@ def _serve(lines: LineReader) -> int:
         if line is None:
             raise HowdahError(f"no message from the near end for {SILENCE_S:.0f} s")
         try:
-            order = msgspec.json.decode(line, type=SinkOrder)
+            order = decoding.from_json(line, SinkOrder)
         except msgspec.MsgspecError as error:
             raise HowdahError(f"the near end has another version ({error})") from None
         write_line(1, answer(sinks, order))
@@ -175,7 +175,7 @@ def _done(sinks: dict[int, _native.UdpSink], order: SinkOrder) -> SinkAnswer:
             sink.expect(what.number, what.object_bytes, what.piece_bytes)
             return SinkAnswer(number=number)
         case AskMissing():
-            missing = msgspec.json.decode(sink.missing(), type=list[tuple[int, int]])
+            missing = decoding.from_json(sink.missing(), list[tuple[int, int]])
             return SinkAnswer(number=number, missing=missing, digest=sink.digest())
         case AskCounts():
-            return SinkAnswer(number=number, counts=msgspec.json.decode(sink.counts(), type=SinkCounts))
+            return SinkAnswer(number=number, counts=decoding.from_json(sink.counts(), SinkCounts))

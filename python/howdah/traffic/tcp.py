@@ -8,7 +8,7 @@ import threading
 
 import msgspec
 
-from howdah import interrupt
+from howdah import decoding, interrupt
 from howdah.remote.far import CANCEL_S, TICK_S, hello
 from howdah.remote.messages import Job, Progress
 from howdah.remote.standby import FarSession
@@ -124,7 +124,7 @@ class TcpLoad:
             while not started.session.wait(TICK_S) and not clock.stopped:
                 pass
             if not clock.stopped:
-                outcome = msgspec.json.decode(started.session.result(), type=Outcome)
+                outcome = decoding.from_json(started.session.result(), Outcome)
                 self._control = outcome.congestion_control
         finally:
             self._over(clock, begin_s, outcome)
@@ -160,7 +160,7 @@ class TcpLoad:
     def _received(self) -> int:
         if self._moving is None:
             return self._before_bytes
-        progress = msgspec.json.decode(self._moving.session.progress(), type=Progress)
+        progress = decoding.from_json(self._moving.session.progress(), Progress)
         return self._before_bytes + progress.bytes_done
 
 

@@ -12,7 +12,7 @@ import time
 
 import msgspec
 
-from howdah import HowdahError, __version__, document
+from howdah import HowdahError, __version__, decoding, document
 from howdah._native import UdpSource
 from howdah.remote import ssh
 from howdah.remote.answers import ended, not_howdah
@@ -64,7 +64,7 @@ class FarSink:
         try:
             while (line := self._lines.next(TICK_S)) is None:
                 self._far.drain()
-            hello = document.strange(msgspec.json.decode(line, type=SinkHello))
+            hello = document.strange(decoding.from_json(line, SinkHello))
         except (EOFError, msgspec.MsgspecError) as error:
             if line is not None and not isinstance(error, msgspec.ValidationError):
                 raise not_howdah(self.host, line) from None
@@ -117,7 +117,7 @@ class FarSink:
             line = self._lines.next(TICK_S)
             self._far.drain()
             if line is not None:
-                answer = msgspec.json.decode(line, type=SinkAnswer)
+                answer = decoding.from_json(line, SinkAnswer)
                 if answer.number == self._number:
                     return answer
         raise SilentError(
@@ -282,7 +282,7 @@ class UdpLoad:
         return True
 
     def _sent(self) -> SourceCounts:
-        return msgspec.json.decode(self._source.counts(), type=SourceCounts)
+        return decoding.from_json(self._source.counts(), SourceCounts)
 
     def _counts(self, patience_s: float | None = None) -> SinkCounts:
         ask = AskCounts(load=self._place)

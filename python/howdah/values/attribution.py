@@ -27,6 +27,8 @@ import msgspec
 from howdah.values.bottleneck import Bottleneck, Cause, Share, without_rests
 from howdah.values.outcome import Doing, Outcome, Sample, Spent, StreamOutcome
 
+_SHOWN_S = 1e-3
+"""Less time of slow start is not worth words."""
 SMALL_FILE_BYTES = 64 << 10
 """Of files that are smaller on average, waits for flushes and names are the price of many files."""
 LARGE_FILE_BYTES = 16 << 20
@@ -133,7 +135,8 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     texts = moved.texts(asked)
     waited = moved.few and sender.next_s > 0.01 * sender.all_s
     slow = "slow start and waits for the first answers" if waited else "slow start"
-    texts[Cause.START] = f"login and handshakes {start_s:.2g} s, {slow} {slow_s:.2g} s"
+    grew = f", {slow} {slow_s:.2g} s" if slow_s >= _SHOWN_S else ""
+    texts[Cause.START] = f"login and handshakes {start_s:.2g} s{grew}"
     texts[Cause.END] = f"{parts[Cause.END]:.2g} s after the last byte was sent"
     texts[Cause.OUTAGE] = f"no answer for {outcome.outage_s:.0f} s"
     if flush_s > 0.1 * end_s:

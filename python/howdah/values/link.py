@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from howdah import HowdahError, document
+from howdah import HowdahError, decoding, document
 from howdah._native import check_link
 from howdah.arguments import check_within, typed
 from howdah.bounds import INTEGER_MOST, Bounds
@@ -203,7 +203,7 @@ class BadLink(HowdahError):
 def checked(link: LinkSpec) -> LinkSpec:
     """``link``, if it can be built. Raises BadLink."""
     try:
-        msgspec.convert(msgspec.to_builtins(link), LinkSpec)
+        decoding.from_plain(msgspec.to_builtins(link), LinkSpec)
     except msgspec.ValidationError as error:
         place, colon, says = document.in_words(str(error)).removeprefix("key ").partition(": ")
         raise BadLink(place, colon + says) from None

@@ -13,6 +13,8 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from howdah.values.quantities import Count
+
 Direction = Literal["push", "pull"]
 
 RTT_LEAST, RTT_MOST = 0.5, 10.0
@@ -79,18 +81,18 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Resumed(msgspec.Struct, frozen=True, kw_only=True):
     """What came of sending at once, counted by the program in the kernel."""
 
-    connections: int
+    connections: Count
     """The streams that knew the capacity."""
-    jumps: int
+    jumps: Count
     """How many of them sent their part at once."""
-    validated: int
+    validated: Count
     """How many saw all of it acknowledged without a loss."""
-    retreats: int
+    retreats: Count
     """How many saw a loss and took back what they had sent more."""
-    other_paths: int
+    other_paths: Count
     """How many did not send it, because their round trip was that of another route."""
-    jumped_bytes: int
-    validated_bytes: int
+    jumped_bytes: Count
+    validated_bytes: Count
     refused: str | None = None
     """The reason why nothing was sent at once after all; null: the kernel was told."""
 

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from howdah.values.quantities import Count, Seconds
+
 _HOLES_SHARE = 0.1
 """Holes up to this share of the bytes that were sent take no time to speak of."""
 
@@ -11,23 +13,23 @@ _HOLES_SHARE = 0.1
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One stream at one instant: the sender's TCP_INFO, every 100 ms."""
 
-    t_s: float
+    t_s: Seconds
     """The time since the session's start."""
-    stream: int
+    stream: Count
     """Index into Outcome.streams."""
-    bytes_acked: int
-    cwnd: int
+    bytes_acked: Count
+    cwnd: Count
     """Segments."""
-    ssthresh: int | None = None
+    ssthresh: Count | None = None
     """Segments; null before the first loss."""
-    rtt_s: float
+    rtt_s: Seconds
     """The smoothed round-trip time."""
-    min_rtt_s: float
-    retransmissions: int
+    min_rtt_s: Seconds
+    retransmissions: Count
     """Segments, since the connection began."""
     delivery_rate_bps: float
     pacing_rate_bps: float | None = None
-    notsent_bytes: int
+    notsent_bytes: Count
     limited: Literal["cwnd", "app", "rwnd", "sndbuf"] | None = None
 
 
@@ -63,13 +65,13 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One data connection when it was done."""
 
-    bytes: int
-    retransmissions: int
-    rtt_min_s: float | None = None
+    bytes: Count
+    retransmissions: Count
+    rtt_min_s: Seconds | None = None
     congestion_control: str
-    send_buffer_bytes: int | None = None
-    receive_buffer_bytes: int | None = None
-    max_cwnd: int | None = None
+    send_buffer_bytes: Count | None = None
+    receive_buffer_bytes: Count | None = None
+    max_cwnd: Count | None = None
     """Segments."""
     sender: Spent = Spent()
     """What its thread at the sender has spent its time on."""
@@ -81,7 +83,7 @@ class FileAction(msgspec.Struct, frozen=True, kw_only=True):
 
     path: bytes
     """Relative to the destination, raw (base64 in JSON)."""
-    size: int
+    size: Count
     """Bytes; 0 of what is removed."""
     action: Literal["copy", "skip", "remove"]
     """A folder that is removed has a slash at the end of its path, and comes behind what is in it."""
@@ -90,13 +92,13 @@ class FileAction(msgspec.Struct, frozen=True, kw_only=True):
 class FilesBeyond(msgspec.Struct, frozen=True):
     """Files of a dry run that are counted and not listed."""
 
-    copy: int
+    copy: Count
     """Files that would be copied."""
-    copy_bytes: int
+    copy_bytes: Count
     """Their sizes."""
-    skip: int
+    skip: Count
     """Files that are at the receiver already."""
-    remove: int = 0
+    remove: Count = 0
     """Files, folders and links that would be removed at the receiver."""
 
 
@@ -107,10 +109,10 @@ HOLD = "hd_hold"
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """What became of files, folders and links at the receiver that are not at the sender."""
 
-    extraneous: int
+    extraneous: Count
     """How many were found."""
-    removed: int
-    failed: int
+    removed: Count
+    failed: Count
     """How many could not be looked into or removed; a warning names each."""
     held: Literal["left-out", "too-many"] | None = None
     """The reason why none was removed: not all of the sources could be read, or there were too many."""
@@ -119,16 +121,16 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change asked of the open streams; in force from then on unless it was refused."""
 
-    t_s: float
+    t_s: Seconds
     """The time since the session's start at which the sender's sockets were changed."""
     congestion_control: str | None = None
     """The control in use from then on; of a refused change the one asked for; null: the one there was.
 
     Of a change that is refused because a rule of the sending host holds the connections, it is ``hd_hold``.
     """
-    streams: int
+    streams: Count
     """The streams that carry payload, of those opened."""
-    pacing_bps: int | None = None
+    pacing_bps: Count | None = None
     """The bound of each stream; null: without a bound."""
     why: str
     refused: str | None = None
@@ -144,47 +146,47 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a transfer (made by crates/transfer)."""
 
     direction: Literal["push", "pull"]
-    bytes: int
+    bytes: Count
     """Payload verified at the receiver."""
-    files: int
-    folders: int
-    links: int
+    files: Count
+    folders: Count
+    links: Count
     """Symbolic links and, with ``-H``, other names of files; in older records special files too."""
-    special_files: int = 0
+    special_files: Count = 0
     """FIFOs, sockets and devices."""
-    files_skipped: int
-    bytes_skipped: int
+    files_skipped: Count
+    bytes_skipped: Count
     skips_as_asked: bool = False
     """Whether options said what is skipped, and not size and time alone."""
-    bytes_resumed: int = 0
+    bytes_resumed: Count = 0
     """The bytes that the receiver had from an interrupted copy: compared at both ends, and not sent again."""
-    hole_bytes: int = 0
+    hole_bytes: Count = 0
     """The bytes of holes in sources: their zeros are at the receiver, and were not sent."""
     removal: Removal | None = None
     """What came of ``--delete``; null without it."""
-    elapsed_s: float
+    elapsed_s: Seconds
     """Whole session, from its start."""
-    setup_s: float | None = None
+    setup_s: Seconds | None = None
     """Start until the first byte of payload."""
-    moving_s: float | None = None
+    moving_s: Seconds | None = None
     """First byte of payload until the last verified one."""
     encrypted: bool
     target: str | None = None
     """The path at the receiver at which the only source landed; of several, that of the folder. Null where
     no files were copied, and in records of before."""
-    streams_ahead: int = 0
+    streams_ahead: Count = 0
     """The data streams that began on connections which had been made ahead, when the copy before ended."""
-    connections_replaced: int = 0
+    connections_replaced: Count = 0
     """The data streams' connections that broke, and that others replaced."""
-    outages: int = 0
+    outages: Count = 0
     """The outages of the path that the copy rode through: nothing came from the far host for 8 s or more."""
-    outage_s: float = 0.0
+    outage_s: Seconds = 0.0
     """The seconds that they took, together."""
     through_ssh: str | None = None
     """What came of the data port, where the data went through the ssh connection; null where it did not."""
     by_far_end: str | None = None
     """What came of the data port, where the far end connected to this host; null where it did not."""
-    restarts: int = 0
+    restarts: Count = 0
     """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
     those of the last one; counts and times are of all. What a lost session moved counts as moved, once."""
     digest_sum: str | None = None
@@ -195,26 +197,26 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     naming: Spent = Spent()
     """What the receiver's thread has spent its time on that flushes files; at ``naming`` it waits for the one
     that names them."""
-    finishing_s: float = 0.0
+    finishing_s: Seconds = 0.0
     """How long the receiver flushed and named when all had come."""
     samples: list[Sample] = []
     changes: list[Change] = []
     """The changes of the streams on the way, in time: the first 1,000."""
-    changes_more: int = 0
+    changes_more: Count = 0
     """Changes beyond those."""
-    near_peak_memory_bytes: int | None = None
+    near_peak_memory_bytes: Count | None = None
     """Growth of the resident set, beyond socket buffers."""
-    far_peak_memory_bytes: int | None = None
+    far_peak_memory_bytes: Count | None = None
     dry_run_plan: list[FileAction] | None = None
     """The actions of a dry run: the first files, as many as fit into 16 MiB."""
     dry_run_beyond: FilesBeyond | None = None
     """The files after those, which are only counted."""
     warnings: list[str] = []
-    warnings_more: int = 0
+    warnings_more: Count = 0
     """Warnings that were counted and not kept; the first 4 MiB are."""
     left_out: list[str] = []
     """The reasons why files and folders are not at the receiver: one for each that could not be read."""
-    left_out_more: int = 0
+    left_out_more: Count = 0
     """Files or folders likewise, beyond the first 4 MiB of reasons."""
 
     @property

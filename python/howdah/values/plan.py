@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from howdah import HowdahError, document
+from howdah import HowdahError, decoding, document
 from howdah._native import format_bytes, format_rate
 from howdah.arguments import BadArgument
 from howdah.text import count
@@ -147,7 +147,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         is out of the key's range.
         """
         before = getattr(self, key)
-        summary = [*self.why.summary, f"{words}, because {option} says so."]
+        summary = [*self.why.summary, f"{words}{_because(option)}"]
         why = msgspec.structs.replace(self.why, summary=summary)
         if value != before:
             replaced = Alternative(
@@ -158,12 +158,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         try:
             changed = msgspec.structs.replace(self, **{key: value}, why=why)
             # replace() checks no types; reading it back does.
-            return msgspec.convert(msgspec.to_builtins(changed), Plan)
+            return decoding.from_plain(msgspec.to_builtins(changed), Plan)
         except (msgspec.ValidationError, ValueError) as error:
             problem = str(error).partition(" - at ")[0].replace("`", "").lower()
             raise BadArgument(
                 f"{{{key}}}: {problem}; leave it out to take the plan's", **{key: value}
             ) from None
+
+    def has_given(self, option: str) -> bool:
+        """Whether the user made the choice of this option."""
+        return any(sentence.endswith(_because(option)) for sentence in self.why.summary)
 
     def in_short(self) -> str:
         """One line: ``8 streams, cubic, buffers autotuned, encrypted``."""
@@ -205,6 +209,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return "\n".join(lines)
 
 
+def _because(option: str) -> str:
+    return f", because {option} says so."
+
+
 def _by_default(path: PathKind) -> str:
     return "held to its share" if path == "guaranteed" else "default congestion control"
 
@@ -221,7 +229,7 @@ def load(file: Path) -> Plan:
 def loads(text: bytes, where: str) -> Plan:
     """A plan from JSON; a Record in its place gives the plan it was run by."""
     if _is_record(text):
-        text = msgspec.json.encode(msgspec.json.decode(text)["plan"])
+        text = msgspec.json.encode(decoding.from_json(text, dict[str, msgspec.Raw])["plan"])
     return document.decode(text, Plan, schema=SCHEMA, name="plan", where=where, mend=_MEND)
 
 
@@ -231,7 +239,7 @@ class _HasPlan(msgspec.Struct):
 
 def _is_record(text: bytes) -> bool:
     try:
-        msgspec.json.decode(text, type=_HasPlan)
+        decoding.from_json(text, _HasPlan)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
     return True

@@ -4,26 +4,28 @@ from typing import Literal
 
 import msgspec
 
+from howdah.values.quantities import Count, Seconds
+
 Way = Literal["icmp", "udp"]
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """How many of what (Account in crates/probe)."""
 
-    sent: int = 0
+    sent: Count = 0
     """The probes that left. Of one that ended early, those on their way are neither answered nor lost."""
-    answered: int = 0
-    lost: int = 0
-    late: int = 0
+    answered: Count = 0
+    lost: Count = 0
+    late: Count = 0
     """Answers 3 s after their probes and later; these count as lost."""
-    doubled: int = 0
-    reordered: int = 0
+    doubled: Count = 0
+    reordered: Count = 0
     """The probes answered after a later one."""
-    foreign: int = 0
+    foreign: Count = 0
     """The answers to nothing that was sent."""
-    skipped: int = 0
+    skipped: Count = 0
     """The probes that were not sent, because this host came to them too late."""
-    unstamped: int = 0
+    unstamped: Count = 0
     """Answers whose arrival the kernel did not tell, or by a clock that was set meanwhile."""
 
 
@@ -45,11 +47,11 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """The burst that active probing sent at one time: one TCP connection or several of one kind."""
 
-    start_s: float
-    end_s: float
+    start_s: Seconds
+    end_s: Seconds
     """All of it had arrived."""
     congestion_control: str
-    bytes: int
+    bytes: Count
     """Payload that arrived."""
 
 
@@ -78,7 +80,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     way: Way
     address: str
-    elapsed_s: float
+    elapsed_s: Seconds
     counts: Counts
     base_rtt_s: float
     """The least round trip of the route that there was at the end."""

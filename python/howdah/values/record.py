@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, document
+from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, decoding, document
 from howdah._native import host_limits
 from howdah.values.bottleneck import Bottleneck
 from howdah.values.limit import Limited
@@ -28,6 +28,7 @@ from howdah.values.memory import Carried, Resumed
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.probe import Probe
+from howdah.values.quantities import Count, Seconds
 from howdah.values.verification import Verification
 
 SCHEMA = 1
@@ -74,13 +75,18 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """All TCP memory of the host: low, pressure, high; null where the network namespace hides it."""
     no_metrics_save: bool
     slow_start_after_idle: bool
+    window_scaling: bool | None = None
+    """Whether windows above 64 KiB are offered; null, as for the three below: not known."""
+    timestamps: bool | None = None
+    sack: bool | None = None
+    receive_autotuning: bool | None = None
     privileged: bool
     """CAP_NET_ADMIN: buffers above rmem_max and wmem_max, and any available congestion control."""
 
     @classmethod
     def here(cls) -> "HostLimits":
         """The limits of this host, in this network namespace."""
-        return msgspec.json.decode(host_limits(), type=cls)
+        return decoding.from_json(host_limits(), cls)
 
     @property
     def congestion_controls_usable(self) -> list[str]:
@@ -153,9 +159,9 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the lab's link that its runs share, where queues follow the RTT; null: the link says it."""
     cell: str
     """The cell of the repeats: where, congestion control, streams, buffer, and time or size."""
-    repeat: int
+    repeat: Count
     """The number of the repeat, from 0."""
-    attempt: int = 0
+    attempt: Count = 0
     """The number of the attempt, from 0; more when the lab was late for the run before, which is kept too."""
 
 
@@ -175,8 +181,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     filters: list[str] = []
     """The rules that said what was copied, those of files among them, in their order."""
-    connect_s: float | None = None
-    rtt_s: float | None = None
+    connect_s: Seconds | None = None
+    rtt_s: Seconds | None = None
     plan: Plan | None = None
     outcome: Outcome | None = None
     verification: Verification | None = None
@@ -277,7 +283,7 @@ def lab_link() -> dict[str, Any] | None:
     if not text:
         return None
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        return decoding.from_json(text, dict[str, Any])
     except msgspec.MsgspecError as error:
         raise HowdahError(
             f"{LAB_LINK_VARIABLE} is not a link description ({error}); unset it, or use: howdah lab run"

@@ -4,6 +4,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from howdah.values.quantities import Count, Seconds
+
 Algorithm = Literal["blake3", "sha256", "md5", "crc32c", "adler32"]
 """What makes digests; crates/digest names the source of each."""
 
@@ -26,17 +28,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """How far a check is, or what came of it (crates/digest has the same in serde)."""
 
-    files: int = 0
+    files: Count = 0
     """Files of the list that were looked at, whatever came of them."""
-    bytes: int = 0
+    bytes: Count = 0
     """Bytes that were read and hashed."""
-    direct: int = 0
+    direct: Count = 0
     """Files that were read past the page cache (``O_DIRECT``); of the others the cache was dropped before."""
-    differs: int = 0
-    missing: int = 0
-    unreadable: int = 0
+    differs: Count = 0
+    missing: Count = 0
+    unreadable: Count = 0
     """Files that are there and cannot be read, and folders where extra files were looked for."""
-    extra: int = 0
+    extra: Count = 0
     """Files that the list does not name; zero where they were not looked for."""
 
     @property
@@ -55,15 +57,15 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """The far host; null for this one."""
     path: str
     """The printable path that names are relative to."""
-    elapsed_s: float
+    elapsed_s: Seconds
     counts: Counts
     findings: list[Finding] = []
     """The first that do not agree, in the order in which they were found."""
-    findings_more: int = 0
+    findings_more: Count = 0
     """How many more do not."""
-    skipped: int = 0
+    skipped: Count = 0
     """Files that the copy skipped, which were not read again; zero for a check that belongs to no copy."""
-    unlisted: int = 0
+    unlisted: Count = 0
     """Files that the list of a record lacks, of those that its copy moved: they were not checked."""
 
     @property

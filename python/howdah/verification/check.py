@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, decoding, interrupt
 from howdah.remote.answers import not_howdah
 from howdah.remote.endpoints import Endpoint
 from howdah.remote.far import CANCEL_S, TICK_S
@@ -194,7 +194,7 @@ def _lines(end: End, listener: Listener, host: str | None) -> Iterator[_Line]:
     """What the end says, until it says no more."""
     poll = select.poll()
     poll.register(end.read_fd, select.POLLIN)
-    decoder, rest, first = msgspec.json.Decoder(_Line), b"", True
+    decoder, rest, first = decoding.decoder(_Line), b"", True
     while True:
         interrupt.check()
         if said := end.drain():
@@ -221,6 +221,6 @@ def _lines(end: End, listener: Listener, host: str | None) -> Iterator[_Line]:
 def _finding(found: _Found) -> Finding:
     why = None if found.why is None else printable(found.why, _TEXT_BYTES_MAX)
     try:
-        return msgspec.convert({"name": printable(found.name), "what": found.what, "why": why}, Finding)
+        return decoding.from_plain({"name": printable(found.name), "what": found.what, "why": why}, Finding)
     except msgspec.ValidationError:
         raise HowdahError(_LOST) from None

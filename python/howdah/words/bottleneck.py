@@ -51,7 +51,7 @@ _MENDS = {
     Cause.SOURCE_DISK: "read from a faster disk",
     Cause.SOURCE_CPU: "give {sender} more cores, and the copy more --streams to use them",
     Cause.SEALING: "more --streams use more cores; on fibre of your own, --plaintext",
-    Cause.WINDOW: "leave --buffer out, and raise what howdah doctor names at both hosts",
+    Cause.WINDOW: "raise what howdah doctor names at both hosts",
     Cause.PACING: "raise the limit or the share",
     Cause.PATH: "howdah probe shows the path, and howdah sweep what other plans get of it",
     Cause.RECEIVER_CPU: "give {receiver} more cores, and the copy more --streams to use them",
@@ -77,7 +77,7 @@ SHORT = {
 """The causes where there is room for a word."""
 
 
-def line(found: Bottleneck | None, ends: Ends) -> str | None:
+def line(found: Bottleneck | None, ends: Ends, *, buffer_given: bool = False) -> str | None:
     """``The disk of dtn2 took 71 % of the time: 2.1 Gb/s; this path has given 9.2 Gb/s. To mend it, …``
 
     None where no cause took most of the time, or to mend it would hardly help. Of a path whose rate nobody
@@ -88,6 +88,8 @@ def line(found: Bottleneck | None, ends: Ends) -> str | None:
     names = ends._asdict()
     main = found.main
     what, mends = _WHAT[main.cause].format(**names), _MENDS[main.cause].format(**names)
+    if main.cause is Cause.WINDOW and buffer_given:
+        mends = f"leave --buffer out, and {mends}"
     if ends.port_took(main.cause):
         what = f"{what}, with the data port closed,"
         mends = f"have the data port opened, as howdah doctor {ends.shut} says"

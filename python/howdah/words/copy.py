@@ -177,7 +177,8 @@ def _slow(record: Record) -> list[str]:
     if found.main.cause is Cause.PACING and record.limited is not None:
         return []
     ends = bottleneck.Ends.of(record.outcome, record.host, record.origin)
-    line = bottleneck.line(found, ends)
+    buffer_given = record.plan is not None and record.plan.has_given("--buffer")
+    line = bottleneck.line(found, ends, buffer_given=buffer_given)
     return [line] if line else []
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.text import count, printable
 from howdah.traffic.account import LoadAccount, LoadSample, SinkCounts, SourceCounts, Traffic
@@ -47,7 +47,7 @@ def _of(record: Record) -> Traffic | None:
     if record.traffic is None:
         return None
     try:
-        return msgspec.convert(record.traffic, Traffic)
+        return decoding.from_plain(record.traffic, Traffic)
     except msgspec.ValidationError as error:
         raise HowdahError(f"{record.id} has traffic that this version does not know: {error}") from None
 

@@ -51,10 +51,9 @@ class LocalBus(Bus):
         entry = await self.get(key)
         return await self.put(key, value) if (entry.revision if entry else 0) == expected else None
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str) -> int:
         """The value is gone, and all watches were told, when this returns."""
-        if await self.get(key):
-            self._become(key, None)
+        return self._become(key, None) if await self.get(key) else self._revision
 
     @asynccontextmanager
     async def watch(self, prefix: str = "") -> AsyncIterator[Watch]:

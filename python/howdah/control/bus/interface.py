@@ -146,8 +146,8 @@ class Bus(Ballot):
         await self.put(key, value)
 
     @abstractmethod
-    async def delete(self, key: str) -> None:
-        """Takes away the value of the key, if it has one."""
+    async def delete(self, key: str) -> int:
+        """Takes away the value of the key, if it has one, and returns the revision at which it has none."""
 
     @abstractmethod
     def watch(self, prefix: str = "") -> AbstractAsyncContextManager[Watch]:

@@ -328,10 +328,10 @@ class JetStreamBus(Bus):
                 revision = await self._publish_over(key, value, message.seq)
         return revision
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str) -> int:
         """Leaves a mark for watchers, which goes away later."""
         check(key)
-        await self._publish(key, b"", ending())
+        return await self._publish(key, b"", ending())
 
     @asynccontextmanager
     async def watch(self, prefix: str = "") -> AsyncIterator[Watch]:

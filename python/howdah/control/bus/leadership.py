@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.control.bus.interface import Ballot, Unreachable, check
 
 DRIFT = 0.01
@@ -280,7 +280,7 @@ class Leadership:
         if entry is None:
             return None, 0
         try:
-            return msgspec.json.decode(entry.value, type=LeaderRecord), entry.revision
+            return decoding.from_json(entry.value, LeaderRecord), entry.revision
         except msgspec.DecodeError as error:
             raise HowdahError(
                 f"{self._key} on the bus is not a record of the leader ({error}); delete it"

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from howdah import HowdahError, document
+from howdah import HowdahError, decoding, document
 from howdah.control import status
 from howdah.control.http import endpoints
 from howdah.control.http.address import DEFAULT_ADDRESS, is_loopback, parse
@@ -85,7 +85,7 @@ class Client:
     def _order(self, endpoint: Endpoint, names: dict[str, str], body: object = None) -> int | None:
         said = self._call(endpoint, names, body)
         try:
-            return msgspec.json.decode(said, type=Ordered).revision
+            return decoding.from_json(said, Ordered).revision
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise HowdahError(self._is_none()) from None
 
@@ -154,7 +154,7 @@ class Client:
 
     def _refused(self, code: int, said: bytes) -> str:
         try:
-            why = msgspec.json.decode(said, type=Refusal).error
+            why = decoding.from_json(said, Refusal).error
         except (msgspec.DecodeError, UnicodeDecodeError):
             return self._is_none()
         if code == HTTPStatus.UNAUTHORIZED:

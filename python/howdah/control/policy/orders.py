@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 
 PREFIX = "order."
 REQUESTED = f"{PREFIX}asked/"
@@ -113,13 +113,13 @@ def _read(key: str, value: bytes) -> _Order:
     match key.removeprefix(PREFIX).split("/"):
         case ["asked", name, _]:
             with suppress(*_UNREADABLE):
-                return name, msgspec.json.decode(value, type=ClassRequest)
+                return name, decoding.from_json(value, ClassRequest)
             return name, ClassRequest()
         case ["drained", name]:
             return name, None
         case ["changed", name]:
             try:
-                return name, msgspec.json.decode(value, type=TermsTable)
+                return name, decoding.from_json(value, TermsTable)
             except _UNREADABLE as error:
                 raise HowdahError(f"{key} on the bus is not an order ({error}); delete it") from None
     raise HowdahError(f"{key} on the bus is not an order; delete it")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.cc import programs
 from howdah.cc.shares import Placed, Shares, cgroup_id, now_ns
 from howdah.control.leases.agent import Held, Kernel
@@ -198,7 +198,7 @@ def main() -> int:
     for number in SIGNALS:
         # They go to all processes of a service or a terminal; the other end says when to end.
         signal.signal(number, signal.SIG_IGN)
-    wanted = msgspec.json.decode(sys.argv[2], type=dict[str, int | None])
+    wanted = decoding.from_json(sys.argv[2], dict[str, int | None])
     locks: list[Path] = []
     with socket.socket(fileno=int(sys.argv[1])) as channel, suppress(EOFError, ConnectionError):
         try:

@@ -8,6 +8,7 @@ import socket
 
 import msgspec
 
+from howdah import decoding
 from howdah.control.leases.messages import Natural
 from howdah.control.policy.members import Member
 
@@ -55,7 +56,7 @@ class Leave(_Request, frozen=True, tag="leave"):
 
 
 Request = ReadHeld | Hold | Release | Measure | Place | Leave
-_REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_REQUESTS: msgspec.json.Decoder[Request] = decoding.decoder(Request)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.control.leases.agent import Held
 from howdah.control.leases.messages import Measured
 from howdah.control.policy.members import Member
@@ -44,12 +44,12 @@ class Helper:
             protocol.send(self._channel, request)
         except OSError:
             raise self._gone() from None
-        return msgspec.json.decode(self.answer().value, type=kind)
+        return decoding.from_json(self.answer().value, kind)
 
     def answer(self) -> Answer:
         """The next answer. Raises HowdahError for a refusal, or when the helper has gone."""
         try:
-            found = msgspec.json.decode(protocol.receive(self._channel), type=Answer)
+            found = decoding.from_json(protocol.receive(self._channel), Answer)
         except (OSError, EOFError):
             raise self._gone() from None
         if found.wrong is not None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.control.allocation import Targets
 from howdah.control.bus import Bus, KeyChange, Unreachable, Watch
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
@@ -215,7 +215,7 @@ class RunningController:
     async def _follow(self, leaders: Watch) -> None:
         async for change in leaders:
             with suppress(msgspec.DecodeError):
-                self.leading = msgspec.json.decode(change.value, type=Leading) if change.value else None
+                self.leading = decoding.from_json(change.value, Leading) if change.value else None
             self._news()
 
     async def _take_orders(self, orders: Watch) -> None:

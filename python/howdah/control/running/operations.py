@@ -57,10 +57,10 @@ class Operations:
         request = ClassRequest(None if for_s is None else time.time() + for_s, host)
         return await self._put(request_key(name, who), msgspec.json.encode(request), ttl_s=for_s)
 
-    async def release(self, name: str, who: str) -> None:
+    async def release(self, name: str, who: str) -> int | None:
         """``who`` asks for the class no longer; others may."""
         self._check_request(name, who)
-        await self._delete(request_key(name, who))
+        return await self._delete(request_key(name, who))
 
     async def change(self, name: str, terms: TermsTable) -> int:
         """Orders terms for a class, by the keys of the policy file; they replace those ordered before."""
@@ -69,20 +69,20 @@ class Operations:
         self._controller.targets.check(self._controller.orders, name, terms)
         return await self._put(changed_key(name), msgspec.json.encode(terms))
 
-    async def restore(self, name: str) -> None:
+    async def restore(self, name: str) -> int | None:
         """The class has its terms from the policy file again."""
         self._policy.changed({name: {}})
-        await self._delete(changed_key(name))
+        return await self._delete(changed_key(name))
 
     async def drain(self, host: str) -> int:
         """The host is left with its minimums, and others have the rest."""
         self._check_host(host)
         return await self._put(drained_key(host), b"{}")
 
-    async def undrain(self, host: str) -> None:
+    async def undrain(self, host: str) -> int | None:
         """The host has its part again."""
         self._check_host(host)
-        await self._delete(drained_key(host))
+        return await self._delete(drained_key(host))
 
     def status(self) -> Status:
         """The status now."""
@@ -111,10 +111,16 @@ class Operations:
         await self._until(lambda: self._controller.revision >= revision)
         return revision
 
-    async def _delete(self, key: str) -> None:
+    async def _delete(self, key: str) -> int | None:
+        """The revision; None where nothing was ordered, so that no status will tell of it."""
         before = self._controller.book.value(key)
-        await self._controller.bus.delete(key)
-        await self._until(lambda: before is None or self._controller.book.value(key) != before)
+        revision = await self._controller.bus.delete(key)
+        if before is None:
+            return None
+        await self._until(
+            lambda: self._controller.revision >= revision or self._controller.book.value(key) != before
+        )
+        return revision
 
     async def _until(self, known: Callable[[], bool]) -> None:
         """Waits until a status would tell of it, so that who orders and then looks sees what was ordered."""

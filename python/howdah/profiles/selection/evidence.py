@@ -154,13 +154,14 @@ def runs_named(
     if len(found) <= 1:
         return _of(runs, found[0] if found else None, rtt_s, transfer)
     if profiled and (there or not extrapolate):
-        how_many = (
-            f"{len(found)} paths have a profile" if there else f"none of {len(found)} paths has a profile"
-        )
         several = literal(", ".join(map(repr, found)))
-        raise NotHere(
-            f"{how_many} that covers {format_duration(rtt_s)} ({several}); choose one with {{path}}"
-        )
+        what = f"has a profile that covers {format_duration(rtt_s)} ({several})"
+        if not there:
+            raise NotHere(
+                f"none of {len(found)} paths {what}; ask the models with {{extrapolate}}, "
+                "or measure with: howdah sweep HOST"
+            )
+        raise NotHere(f"each of {len(found)} paths {what}; choose one with {{path}}")
     note = f"The archive has runs of {len(names)} paths, and no path was named: none of them refines it."
     return _of(runs, None, rtt_s, transfer)._replace(notes=[note])
 

@@ -8,12 +8,15 @@ can; a model is asked only where it cannot, and the selection says so.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive.runs import Configuration, Runs
 from howdah.profiles.selection.evidence import profile
 from howdah.profiles.selection.predict import MEASURE, NextRun, Predictor, Uncovered
 from howdah.profiles.selection.prior import ModelPrior, RateModel, refine, runs_worth
+from howdah.profiles.theory import has_model
 from howdah.text import count
 
 
@@ -63,10 +66,13 @@ def select(
         raise HowdahError(
             f"{problem.what}, and no control that has a model can be used here; see: howdah cc list"
         )
-    found = ranked(refine(model_prior.model, usable, rtt_s, runs, model_prior.most_bps))
+    modelled = np.array([has_model(each) for each in runs.congestion_control.tolist()], np.bool_)
+    refining = runs[modelled]
+    found = ranked(refine(model_prior.model, usable, rtt_s, refining, model_prior.most_bps))
     rests_on = [
         f"A model decides ({model_prior.words}): {problem.what}.",
-        _refined(runs, model_prior.model, found[0]),
+        _refined(refining, model_prior.model, found[0]),
+        *_left_out(runs[~modelled]),
     ]
     return Selection(rtt_s, found, [], rests_on, measured)
 
@@ -103,6 +109,13 @@ def _refined(runs: Runs, model: RateModel, chosen: NextRun) -> str:
         f"{count(len(runs), 'run')} on this path {refine} it; "
         f"for its configuration a run weighs {worth:.2g} times the model."
     )
+
+
+def _left_out(runs: Runs) -> list[str]:
+    if not len(runs):
+        return []
+    names = ", ".join(sorted(set(runs.congestion_control.tolist())))
+    return [f"{count(len(runs), 'run')} left out, of controls without a model: {names}."]
 
 
 def best(predictions: Sequence[NextRun]) -> NextRun:

@@ -3,6 +3,7 @@
 ``predict`` is what others use; docs/models.md has the formulas.
 """
 
+from howdah.profiles.theory.controls import has_model
 from howdah.profiles.theory.prediction import (
     UNMEASURED,
     Calibration,
@@ -19,6 +20,7 @@ __all__ = [
     "ModelPrediction",
     "PathParameters",
     "calibrate",
+    "has_model",
     "predict",
     "predict_steady",
 ]

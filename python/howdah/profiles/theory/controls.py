@@ -185,6 +185,11 @@ HYSTART = frozenset({"cubic"})
 """The controls that leave slow start before the queue is full."""
 
 
+def has_model(name: str) -> bool:
+    """Whether there is a model of ``name``, with or without ``hd_``."""
+    return name.removeprefix("hd_") in _CONTROLS
+
+
 def control_model(name: str) -> ControlModel:
     """The model of ``name``, with or without ``hd_``. Raises HowdahError when there is none."""
     make = _CONTROLS.get(name.removeprefix("hd_"))
