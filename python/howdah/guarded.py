@@ -38,12 +38,12 @@ def guarded(command: Callable[[], int]) -> int:
         return error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone (head, less).
-        _write_no_more()
+        write_no_more()
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
             return unexpected(error)
         print(f"howdah: cannot write its output: {error.strerror}", file=sys.stderr)
-        _write_no_more()
+        write_no_more()
     except (Interrupted, KeyboardInterrupt) as stop:
         # Without handlers of the command's own Ctrl-C is Python's.
         stopped = stop if isinstance(stop, Interrupted) else Interrupted(signal.SIGINT)
@@ -56,8 +56,8 @@ def guarded(command: Callable[[], int]) -> int:
     return 1
 
 
-def _write_no_more() -> None:
-    """Sends what is left of the output nowhere; Python would complain of it again at exit."""
+def write_no_more() -> None:
+    """Sends what is left of standard output nowhere; Python would complain of it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,16 +1,20 @@
 import os
+import pty
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from copying import SLACK_S, STOP_S, Argument, Copier, alive, tree, wait_until
 
 from howdah import lab
 from howdah.lab import Lab
 from howdah.lab.session import Process
+from howdah.values.record import Record
 
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
@@ -94,6 +98,79 @@ def test_a_signal_stops_both_ends(cp: Copier, source: Path, number: int, code: i
         assert said(process) == f"howdah: interrupted by {signal.Signals(number).name}\n"
     cp.wait_for_nothing_left()
     assert_only_whole_files(cp, source)
+
+
+def last(cp: Copier) -> Record:
+    """The record of the last copy."""
+    shown = cp.lab.run(
+        "near",
+        [sys.executable, "-m", "howdah", "archive", "show", "last", "--json"],
+        env=cp.env,
+        capture_output=True,
+        check=True,
+    )
+    return msgspec.json.decode(shown.stdout, type=Record)
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, Callable[[], None]]]:
+    """A standard error and how it breaks: the terminal closes."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "wb"):
+        yield slave, lambda: os.close(master)
+
+
+@contextmanager
+def reader() -> Iterator[tuple[int, Callable[[], None]]]:
+    """The same of a pipe: its reader goes, as head does."""
+    read, write = os.pipe()
+    with os.fdopen(write, "wb"):
+        yield write, lambda: os.close(read)
+
+
+@contextmanager
+def full() -> Iterator[tuple[int, Callable[[], None]]]:
+    """One on a disk that is full from the start on."""
+    with open("/dev/full", "wb") as file:  # noqa: PTH123, a device
+        yield file.fileno(), lambda: None
+
+
+@pytest.mark.parametrize("made", [terminal, reader, full])
+def test_a_copy_goes_on_where_nothing_can_be_shown_any_more(
+    cp: Copier, source: Path, made: Callable[[], AbstractContextManager[tuple[int, Callable[[], None]]]]
+) -> None:
+    (source / "z-large").write_bytes(os.urandom(6_000_000))
+    log, metrics, there = cp.folder / "log", cp.folder / "metrics", cp.folder / "dst"
+    with made() as (stderr, breaks):
+        argv = cp.argv("--no-listen", "--log-file", log, "--metrics", metrics, source, f"far:{there}")
+        process = cp.lab.popen(
+            "near", argv, env={**cp.env, "HOWDAH_SSH_KEEP_S": "0"}, stdout=subprocess.PIPE, stderr=stderr
+        )
+        with alive(process):
+            wait_until(lambda: there.exists() and len(tree(there)) > 3, 20)
+            assert process.poll() is None
+            breaks()
+            assert process.wait(20) == 0
+    assert tree(there) == tree(source)
+    assert log.read_text().endswith(" end complete\n")
+    assert 'state="done"} 1.0' in metrics.read_text()
+    assert last(cp).error is None
+
+
+@pytest.mark.parametrize(("json", "code"), [((), 0), (("--json",), 1)])
+def test_a_reader_that_has_gone_is_an_error_only_for_what_programs_read(
+    cp: Copier, source: Path, json: tuple[str, ...], code: int
+) -> None:
+    (source / "z-large").unlink()
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb"):
+        process = cp.lab.popen(
+            "near", cp.argv(*json, source, f"far:{cp.folder / 'dst'}"), env=cp.env, stdout=write
+        )
+        assert process.wait(20) == code
+    assert tree(cp.folder / "dst") == tree(source)
+    assert last(cp).error is None
 
 
 @pytest.mark.parametrize("pull", [False, True])

@@ -14,6 +14,7 @@ from howdah.values.attribution import Asked, of_outcome, of_progress, thread
 from howdah.values.bottleneck import Bottleneck, Cause, Share, without_rests
 from howdah.values.listened import Dip, HeardThen, Listened
 from howdah.values.outcome import Change, Outcome, Sample, Spent, StreamOutcome
+from howdah.values.record import Shared, ShareSample
 from howdah.words.bottleneck import Ends, details, line
 
 MOVING_S = 10.0
@@ -449,6 +450,51 @@ def test_a_copy_that_a_rule_holds_to_a_share_waits_for_the_share() -> None:
     assert made is not None
     assert made.main is not None
     assert made.main.cause is Cause.PACING
+
+
+def shared(*shares_bps: int) -> Shared:
+    return Shared(
+        controller="a",
+        policy="lsst",
+        traffic_class="images",
+        flow="images/dtn1",
+        asked=True,
+        waited_s=0.1,
+        samples=[ShareSample(t_s=float(at), share_bps=share) for at, share in enumerate(shares_bps)],
+    )
+
+
+def test_a_share_that_is_withdrawn_on_the_way_is_blamed_and_not_the_path() -> None:
+    ended = outcome(*CASES[Cause.PATH])
+    rate_bps = round(found(*CASES[Cause.PATH]).rate_bps or 0)
+    request = Request([], route(["run42", "dtn2:"], memory=False))
+    for shares_bps, cause in (
+        ((10 * rate_bps, *[8000] * 20), Cause.PACING),
+        ((10 * rate_bps,) * 20, Cause.PATH),
+        ((rate_bps, 0, rate_bps), Cause.PATH),
+    ):
+        record = msgspec.structs.replace(run(), share=shared(*shares_bps))
+        made = attributing.found(record, ended, request)
+        assert made is not None
+        assert made.main is not None
+        assert (made.main.cause, made.by_share) == (cause, True)
+
+
+def test_of_a_share_no_more_is_promised_than_it_can_become_and_of_a_limit_nothing() -> None:
+    free = found(*CASES[Cause.PATH])
+    assert free.rate_bps is not None
+    ends = Ends("this host", "dtn2")
+    paced = {"pacing_bps": free.rate_bps}
+    by_share = found(*CASES[Cause.PATH], Asked(**paced, by_share=True, share_most_bps=3 * free.rate_bps))
+    assert by_share.faster == pytest.approx(3.0)
+    said = line(by_share, ends)
+    assert said is not None
+    assert said.startswith("The share took ")
+    assert said.endswith("To mend it, raise the share: up to 3 times as fast")
+    said = line(found(*CASES[Cause.PATH], Asked(**paced)), ends)
+    assert said is not None
+    assert said.startswith("The limit took ")
+    assert said.endswith("To mend it, raise the limit")
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["connections stay", "connections replaced"])

@@ -426,6 +426,41 @@ def test_a_full_disk_behind_standard_output_is_an_error_in_words() -> None:
     assert done.returncode == 1
 
 
+CLOSED_PIPE = "r, w = os.pipe(); os.close(r); os.dup2(w, 2)"
+CLOSED_TERMINAL = "import pty; m, s = pty.openpty(); os.dup2(s, 2); os.close(m)"
+FULL_DISK = "os.dup2(os.open('/dev/full', os.O_WRONLY), 2)"
+
+
+@pytest.mark.parametrize("breaks", [CLOSED_PIPE, CLOSED_TERMINAL, FULL_DISK])
+def test_standard_error_that_takes_nothing_ends_no_program(breaks: str) -> None:
+    code = (
+        "import os, sys\n"
+        "from howdah import streams\n"
+        "from howdah.guarded import guarded\n"
+        "streams.ready()\n"
+        f"{breaks}\n"
+        "def says():\n"
+        "    for _ in range(3): print('so far', file=sys.stderr)\n"
+        "    print('done')\n"
+        "    return 3\n"
+        "sys.exit(guarded(says))"
+    )
+    done = python(code)
+    assert (done.returncode, done.stdout) == (3, "done\n")
+
+
+def test_standard_error_is_written_at_once_and_whole() -> None:
+    code = (
+        "import os, sys\n"
+        "from howdah import streams\n"
+        "streams.ready()\n"
+        "print('ä' * 100_000, file=sys.stderr)\n"
+        "os.write(2, b'later\\n')\n"
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (0, "ä" * 100_000 + "\nlater\n")
+
+
 NO_FILES = "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))"
 NO_PROC = "os.path.exists = lambda name: False"
 

@@ -358,12 +358,12 @@ def test_what_could_not_be_told_and_routes_that_moved_are_said() -> None:
     listened = Listened(
         by="icmp",
         fairness=0.5,
-        cannot_tell="only 20% of the last 10 s were answered",
+        cannot_tell="round trips are known of only 20% of the last 10 s",
         moved=[RouteMoved(t_s=12.0, before_s=0.02, after_s=0.05)],
     )
     assert in_words(listened, PLAN) == [
-        "Could not recognise competing traffic by ICMP echo: only 20% of the last 10 s were answered; "
-        "kept to the plan",
+        "Could not recognise competing traffic by ICMP echo: round trips are known of only 20% of the last "
+        "10 s; kept to the plan",
         "After 12 s the route changed: base RTT 20 -> 50 ms",
     ]
 

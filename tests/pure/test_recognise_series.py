@@ -96,7 +96,7 @@ def test_less_time_is_judged_by_what_is_there_for_it() -> None:
     [
         (5, 0.0, 0.05, "0.5 s are too short; it takes 1 s"),
         (0, 0.0, 0.05, "0.0 s are too short"),
-        (40, 0.7, 0.05, "of the last 4 s were answered"),
+        (40, 0.7, 0.05, "of the last 4 s"),
         (40, 0.0, float("nan"), "the RTT without a queue is not known"),
     ],
 )

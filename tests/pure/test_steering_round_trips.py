@@ -176,7 +176,7 @@ def test_where_no_echo_may_be_sent_the_streams_are_listened_to(monkeypatch: pyte
     assert isinstance(source, StreamSource)
     assert why == "127.0.0.1: no"
     assert source.take(1.5, 0.04) == [RttSample(1.5, 0.04)]
-    assert sources.best_source([])[1] == "this host has no address to send it to"
+    assert sources.best_source([])[1] == "the receiver's address for ICMP echo is not known here"
 
 
 def test_the_recogniser_is_asked_as_agreed() -> None:

@@ -11,6 +11,7 @@ from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_ra
 from howdah.cli.cp import COMMANDS, patience_of, ports_of
 from howdah.cli.ended import ended
 from howdah.cli.table import as_typed, spell
+from howdah.guarded import write_no_more
 from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
@@ -35,14 +36,24 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
     if json:
         document.show(record)
     elif not quiet and record.outcome is not None:
-        print(summary(record, Archive().root if kept else None), file=sys.stderr if to_pipe else None)
+        told = summary(record, Archive().root if kept else None)
         note = slash_note(options["names"], record.outcome)
-        if note is not None and not to_pipe:
-            print(f"note: {printable(note)}")
+        if to_pipe:
+            print(told, file=sys.stderr)
+        else:
+            _tell(told if note is None else f"{told}\nnote: {printable(note)}")
     left_out = record.outcome.left_out if record.outcome else []
     for line in (*left_out, *done.problems):
         print(f"howdah: {printable(line)}", file=sys.stderr)
     return done.exit_code
+
+
+def _tell(text: str) -> None:
+    """Prints for people. A reader that has gone (head) takes nothing from the copy, which is done."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        write_no_more()
 
 
 def _noted(asked: Request, *, quiet: bool) -> Request:

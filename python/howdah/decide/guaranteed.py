@@ -10,7 +10,7 @@ from howdah._native import format_bytes, format_rate
 from howdah.arguments import BadArgument
 from howdah.text import count
 from howdah.values import sizes
-from howdah.values.path import ASSUMED_RTT_S, Path, Share, round_trip_in_words
+from howdah.values.path import ASSUMED_RTT_S, MOST_IT_CAN_BECOME, Path, Share, round_trip_in_words
 from howdah.values.plan import Alternative, Evidence, Plan, Why
 
 STREAMS = 4
@@ -68,7 +68,7 @@ def _why(path: Path, share: Share, rtt_s: float, streams: int, window_bytes: int
                 source=f"policy {share.policy}",
             ),
             Evidence(
-                name="most it can become", value=share.most_bps, unit="b/s", source=f"policy {share.policy}"
+                name=MOST_IT_CAN_BECOME, value=share.most_bps, unit="b/s", source=f"policy {share.policy}"
             ),
             Evidence(name="windows carry at most", value=carried_bps, unit="b/s", source="computed"),
         ],

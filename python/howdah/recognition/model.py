@@ -174,7 +174,8 @@ class Model:
         windows = Windows(rtt[None], lost[None], sent[None], np.array([base_rtt_s]), self.step_s)
         answered = float(np.isfinite(rtt).mean())
         if answered < LEAST_ANSWERED:
-            return Undecided(why=f"only {answered:.0%} of the last {lengths[-1]:g} s were answered")
+            when = f"{answered:.0%} of the last {lengths[-1]:g} s"
+            return Undecided(why=f"round trips are known of only {when}")
         return self._recognised(self.at(windows), [float(times_s[-1]) - lengths[-1]])[0]
 
     def _recognised(self, answers: Answers, starts_s: Sequence[float]) -> list[Recognition]:

@@ -110,7 +110,7 @@ class StreamSource:
 
 def best_source(names: list[str]) -> tuple[RttSource, str | None]:
     """Chooses ICMP to the first of these that is an address or a known name; else the streams, and why."""
-    why = "this host has no address to send it to"
+    why = "the receiver's address for ICMP echo is not known here"
     for name in names:
         try:
             return EchoSource(resolved(name, name)[0]), None

@@ -5,6 +5,7 @@ from howdah.values.attribution import Asked, of_outcome
 from howdah.values.bottleneck import Bottleneck
 from howdah.values.listened import Listened
 from howdah.values.outcome import HOLD, Outcome
+from howdah.values.path import MOST_IT_CAN_BECOME
 from howdah.values.plan import Why
 from howdah.values.record import Record
 
@@ -17,6 +18,8 @@ def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
     asked = Asked(
         connect_s=record.connect_s or 0.0,
         pacing_bps=_pacing_bps(record, last),
+        by_share=record.share is not None or last.congestion_control == HOLD,
+        share_most_bps=None if plan is None or record.share is None else _share_most_bps(plan.why),
         pipe=bool(request.route.pipe) and request.route.direction == "push",
         others=None if heard in {None, "nobody"} else heard,
         known_bps=None if plan is None else known_bps(plan.why),
@@ -32,6 +35,12 @@ def known_bps(why: Why) -> float | None:
     if memory is not None and memory.same_route and not memory.at_least:
         return memory.rate_mid_bps
     return None if why.prediction is None else why.prediction.rate_mid_bps
+
+
+def _share_most_bps(why: Why) -> float | None:
+    """The most that the share can become for which the plan was made."""
+    found = [one.value for one in why.evidence if one.name == MOST_IT_CAN_BECOME]
+    return next((float(value) for value in found if isinstance(value, int | float)), None)
 
 
 def _seen_bps(listened: Listened | None) -> tuple[float | None, float | None]:
@@ -55,9 +64,11 @@ def _pacing_bps(record: Record, last: Outcome) -> float | None:
         plan = record.plan
         bound, streams = (None, 0) if plan is None else (plan.pacing_bps, plan.streams)
     bounds = [] if bound is None else [float(bound * streams)]
-    if record.share is not None and record.share.range_bps is not None:
-        most = record.share.range_bps[1]
-        bounds += [float(most)] if most else []
+    shares = [] if record.share is None else [sample.share_bps for sample in record.share.samples]
+    had = [share for share in shares if share is not None]
+    if had:
+        # It may have been withdrawn meanwhile. At 0 nothing bounds the streams.
+        bounds += [sum(had) / len(had)] if all(had) else []
     elif last.congestion_control == HOLD and last.moving_bps is not None:
         # Only the agent of the sending host knows the share that its rule holds them to.
         bounds.append(last.moving_bps)

@@ -4,6 +4,7 @@ Whatever happens, a Record comes out: with an Outcome, or with the error in one 
 of the path is in its service (``howdah.transfer.service``).
 """
 
+import contextlib
 import shutil
 import signal
 import sys
@@ -21,6 +22,7 @@ from howdah.remote import hosts
 from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, judged
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Job, Progress
+from howdah.text import printable
 from howdah.transfer import ahead, globs, incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
@@ -55,7 +57,8 @@ class Done(NamedTuple):
     archive_error: str | None
     """The reason why the record could not be kept; None: it was, or was not to be."""
     stopped: BaseException | None = None
-    """The stop from outside: a signal, Ctrl-C or a cancelled task. The record is made all the same."""
+    """What is to be raised again: a stop from outside (a signal, Ctrl-C, a cancelled task), or an error that
+    is not of a copy. The record is made all the same."""
 
 
 def run(request: Request, display: Display, archive: Archive) -> Done:
@@ -71,7 +74,8 @@ def run(request: Request, display: Display, archive: Archive) -> Done:
 
 def _carried_out(run: State, display: Display, archive: Archive) -> Done:
     request = run.request
-    error, flags, exit_code, stopped = None, [], 0, None
+    error, flags, exit_code = None, [], 0
+    stopped: BaseException | None = None
     outcome: Result = "complete"
     try:
         display = run.outside.begin(display)
@@ -99,8 +103,14 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
         outcome = "interrupted"
         exit_code = 128 + (stop.number if isinstance(stop, interrupt.Interrupted) else signal.SIGINT)
+    except BaseException as problem:
+        # A bug, or an error of the program whose display it is: the record and the logs come all the same.
+        error, exit_code, stopped = _in_words(problem), 1, problem
+        outcome = "failed"
     finally:
-        display.close()
+        # All has been shown.
+        with contextlib.suppress(OSError):
+            display.close()
     try:
         run.log(outcome, error)
     except Refused as problem:
@@ -112,6 +122,11 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         return Done(made, archive.save(made), exit_code, None, stopped)
     except HowdahError as problem:
         return Done(made, None, exit_code or 1, str(problem), stopped)
+
+
+def _in_words(problem: BaseException) -> str:
+    """``KeyError: 'x'``, in one line"""
+    return printable(" ".join(f"{type(problem).__name__}: {problem}".split()))
 
 
 def _rereading(request: Request) -> "Rereading | None":

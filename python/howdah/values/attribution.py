@@ -49,6 +49,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The time from the start of the command to the far end's answer."""
     pacing_bps: float | None = None
     """The most that all streams might send, by the plan or a share; null: as much as they could."""
+    by_share: bool = False
+    """Whether that is a share of a guaranteed path."""
+    share_most_bps: float | None = None
+    """The most that this share can become; null: there is none, or nobody knows."""
     pipe: bool = False
     """Whether the sender reads a pipe."""
     others: str | None = None
@@ -149,17 +153,20 @@ def of_outcome(outcome: Outcome, asked: Asked) -> Bottleneck | None:
     if main.cause is Cause.PATH:
         # Beside others it gives what they leave, and this copy has seen how much that was.
         known_bps = max(filter(None, (known_bps, asked.arrived_bps)), default=None)
-    most_bps = min(filter(None, (known_bps, asked.capacity_bps)), default=None)
+    most_bps = min(filter(None, (known_bps, asked.capacity_bps, asked.share_most_bps)), default=None)
     if most_bps is not None:
         # What the path has given is more than any cause but the path itself allows for.
         moved_s = outcome.bytes * 8 / most_bps
-        least = max(least, min(1.0, moved_s / (moving_s if main.cause is Cause.PATH else total_s)))
+        of_network = main.cause in {Cause.PATH, Cause.PACING}
+        least = max(least, min(1.0, moved_s / (moving_s if of_network else total_s)))
     return Bottleneck(
         total_s=total_s,
         shares=shares,
         rate_bps=moved.rate_bps if outcome.bytes else None,
         known_bps=known_bps,
         capacity_bps=asked.capacity_bps,
+        share_most_bps=asked.share_most_bps,
+        by_share=asked.by_share,
         faster=1 / max(least, 0.01),
     )
 

@@ -116,6 +116,10 @@ class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
     """The most that an earlier copy had over this path, or this one had beside others; null: not known."""
     capacity_bps: float | None = None
     """What the path carries, where the copy measured that; null: it did not."""
+    share_most_bps: float | None = None
+    """The most that a share can become that bounded the copy; null: none did, or nobody knows."""
+    by_share: bool = False
+    """Whether what bounded the streams was a share of a guaranteed path."""
     faster: float = 1.0
     """How many times as fast the copy would be without its largest cause, at the most."""
 

@@ -12,6 +12,10 @@ ASSUMED_RTT_S = 0.1
 """The RTT where nothing could measure it: a long path, for a large window costs memory, a small one rate."""
 
 
+MOST_IT_CAN_BECOME = "most it can become"
+"""The name of a share's most among the evidence of a plan."""
+
+
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """The share that a controller has given the sender of a guaranteed path; rates are on the wire."""
 

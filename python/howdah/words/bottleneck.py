@@ -38,7 +38,7 @@ _WHAT = {
     Cause.SOURCE_CPU: "The processor of {sender}",
     Cause.SEALING: "Encryption at {sender}",
     Cause.WINDOW: "Socket buffers too small for the path",
-    Cause.PACING: "The limit",
+    Cause.PACING: "The {bound}",
     Cause.PATH: "The path",
     Cause.OUTAGE: "The outage",
     Cause.RECEIVER_CPU: "The processor of {receiver}",
@@ -52,7 +52,7 @@ _MENDS = {
     Cause.SOURCE_CPU: "give {sender} more cores, and the copy more --streams to use them",
     Cause.SEALING: "more --streams use more cores; on fibre of your own, --plaintext",
     Cause.WINDOW: "raise what howdah doctor names at both hosts",
-    Cause.PACING: "raise the limit or the share",
+    Cause.PACING: "raise the {bound}",
     Cause.PATH: "howdah probe shows the path, and howdah sweep what other plans get of it",
     Cause.RECEIVER_CPU: "give {receiver} more cores, and the copy more --streams to use them",
     Cause.RECEIVER_DISK: "write to a faster disk",
@@ -85,7 +85,7 @@ def line(found: Bottleneck | None, ends: Ends, *, buffer_given: bool = False) ->
     """
     if found is None or not found.is_worth_a_line or found.main is None:
         return None
-    names = ends._asdict()
+    names = {**ends._asdict(), "bound": "share" if found.by_share else "limit"}
     main = found.main
     what, mends = _WHAT[main.cause].format(**names), _MENDS[main.cause].format(**names)
     if main.cause is Cause.WINDOW and buffer_given:
@@ -94,7 +94,8 @@ def line(found: Bottleneck | None, ends: Ends, *, buffer_given: bool = False) ->
         what = f"{what}, with the data port closed,"
         mends = f"have the data port opened, as howdah doctor {ends.shut} says"
     rates = "" if main.cause in {Cause.START, Cause.END} else _rates(found)
-    unknown = main.cause is Cause.PATH and found.known_bps is None and found.capacity_bps is None
+    most = (found.known_bps, found.capacity_bps, found.share_most_bps)
+    unknown = main.cause in {Cause.PATH, Cause.PACING} and most == (None, None, None)
     gain = "" if unknown else f": {_gain(found)}"
     return f"{what} took {main.share:.0%} of the time{rates}. To mend it, {mends}{gain}"
 
