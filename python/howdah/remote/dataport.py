@@ -6,9 +6,7 @@ import socket
 import time
 from typing import NamedTuple
 
-import msgspec
-
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.remote.far import greeted
 from howdah.remote.messages import FarHello, PortTried
 from howdah.remote.ssh import Login, readable
@@ -91,7 +89,7 @@ def _from_there(started: FarSession, far: str, hello: FarHello) -> bool:
         answer = started.session.port_tried(_WITHIN_S + 2 * (hello.rtt_s or 0.0))
     except HowdahError:
         return False
-    return answer is not None and msgspec.json.decode(answer, type=PortTried).why_not is None
+    return answer is not None and decoding.from_json(answer, PortTried).why_not is None
 
 
 def _ends(address: str, port: int) -> tuple[str | None, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from howdah import HowdahError, document, interrupt
+from howdah import HowdahError, decoding, document, interrupt
 from howdah._native import format_duration
 from howdah.remote import standby
 from howdah.remote.answers import FOREIGN, ended, not_howdah, not_started
@@ -158,7 +158,7 @@ def _hello(started: FarSession, far_says: Callable[[str], None]) -> FarHello:
                 if far.login.is_kept():
                     raise StaleLogin(f"{far.login.host} does not answer through the kept login")
         far_says(far.new_stderr())
-        heard = document.strange(msgspec.json.decode(answer, type=FarHello))
+        heard = document.strange(decoding.from_json(answer, FarHello))
         # Behind a jump host, the far kernel's connection begins there.
         return heard if far.login.data_address is not None else msgspec.structs.replace(heard, rtt_s=None)
     except msgspec.ValidationError as error:

@@ -12,9 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-import msgspec
-
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, decoding, interrupt
 from howdah.remote.far import TICK_S, ConnectionLost
 from howdah.remote.messages import Between, FarHello, PortTried
 from howdah.remote.standby import FarSession
@@ -145,4 +143,4 @@ def _tried(one: FarEnd, other: FarEnd) -> PortTried | None:
         raise HowdahError(f"{one.name}: {error}") from None
     if answer is None and far.exit_status(0.0) is not None:
         raise ConnectionLost(f"{one.name} ended before it had tried the data port")
-    return None if answer is None else msgspec.json.decode(answer, type=PortTried)
+    return None if answer is None else decoding.from_json(answer, PortTried)

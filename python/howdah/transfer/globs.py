@@ -2,9 +2,7 @@
 
 import time
 
-import msgspec
-
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, decoding, interrupt
 from howdah.arguments import NotHere
 from howdah.remote.endpoints import Route
 from howdah.remote.far import TICK_S, ConnectionLost
@@ -42,7 +40,7 @@ def expanded(route: Route, listed: bool, sender: FarSession, display: Display) -
     finally:
         # What it wrote with its hello may arrive only now, and if nothing matches, nothing else shows it.
         display.far_says(far.new_stderr())
-    sources = msgspec.json.decode(answer, type=Expanded).paths
+    sources = decoding.from_json(answer, Expanded).paths
     if any(map(is_content, sources)) and not any(map(is_content, route.sources)):
         # No name is one. With --delete, a far end that lies would choose so what is cleaned.
         raise HowdahError(

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.remote.ssh import private_folder
 from howdah.transfer.standing import Standing
 from howdah.values.record import is_id
@@ -110,7 +110,7 @@ def ask(path: Path, wanted: Ask) -> Standing:
             if peer_of(line) != os.getuid():
                 raise HowdahError(f"{path}: another user answers there")
             line.sendall(msgspec.json.encode(wanted) + b"\n")
-            answer = msgspec.json.decode(read_line(line), type=Answer)
+            answer = decoding.from_json(read_line(line), Answer)
     except (ConnectionRefusedError, FileNotFoundError):
         with contextlib.suppress(OSError):
             path.unlink()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, decoding, interrupt
 from howdah.remote.messages import FarHello, Progress
 from howdah.transfer import jobs
 from howdah.transfer.display import Display
@@ -88,7 +88,7 @@ class Attending:
 
     def _answer(self, text: bytes) -> jobs.Answer:
         try:
-            self._do(msgspec.json.decode(text, type=jobs.Ask))
+            self._do(decoding.from_json(text, jobs.Ask))
         except (HowdahError, msgspec.MsgspecError) as error:
             return jobs.Answer(error=str(error))
         return jobs.Answer(standing=self._standing())

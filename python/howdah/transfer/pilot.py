@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 from msgspec import UnsetType
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah.document import in_words
 from howdah.remote.messages import Progress, Steering
 from howdah.values.plan import Plan
@@ -29,7 +29,7 @@ def asked(pilot: Pilot, now: Progress) -> Steering | None:
     if not isinstance(answer, Steering):
         raise HowdahError(f"the pilot returned {answer!r}; return a howdah.Steering, or None")
     try:
-        msgspec.convert(msgspec.to_builtins(answer), Steering)
+        decoding.from_plain(msgspec.to_builtins(answer), Steering)
     except msgspec.ValidationError as error:
         raise HowdahError(f"the pilot returned a Steering that cannot be: {in_words(str(error))}") from None
     return answer

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from howdah import HowdahError, interrupt
+from howdah import HowdahError, decoding, interrupt
 from howdah._native import Policy, Quota, Refused, format_duration
 from howdah.archive import Archive
 from howdah.arguments import BadArgument
@@ -303,7 +303,7 @@ def _begin_at_site(run: State, path: KnownPath) -> None:
 
 
 def _outcome(request: Request, ends: FarEnds) -> Outcome:
-    outcome = msgspec.json.decode(_result(ends), type=Outcome)
+    outcome = decoding.from_json(_result(ends), Outcome)
     if request.route.origin is None:
         return outcome
     # Loaded when all has been moved.
@@ -398,7 +398,7 @@ def _known_bytes(request: Request, now: Progress) -> int:
 
 def _progress(run: State, ends: FarEnds) -> Progress:
     """The progress of this session, noted for what may come after it."""
-    now = msgspec.json.decode(ends.session.progress(), type=Progress)
+    now = decoding.from_json(ends.session.progress(), Progress)
     # A pause is no time in which a byte was awaited.
     if run.valve.paused or now.bytes_placed > (run.last.bytes_placed if run.last else 0):
         run.moved_s = time.monotonic()

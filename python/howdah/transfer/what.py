@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, decoding
 from howdah._native import expand_filters
 from howdah.arguments import BadArgument, check_within
 from howdah.bounds import Bounds
@@ -116,7 +116,7 @@ def read_keep(words: Sequence[str]) -> Keep:
         kept |= dict.fromkeys(_SETS.get(name, (name,)), name == word)
         if name == word:
             kept |= dict.fromkeys(_BACK.get(name, ()), True)
-    return msgspec.convert(kept, Keep)
+    return decoding.from_plain(kept, Keep)
 
 
 By = Literal["filter", "exclude", "include", "exclude-from", "include-from"]

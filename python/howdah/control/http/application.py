@@ -23,7 +23,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from howdah import HowdahError, document, tomlfile
+from howdah import HowdahError, decoding, document, tomlfile
 from howdah.control.bus import Unreachable
 from howdah.control.http import endpoints
 from howdah.control.http.endpoints import JSON, ROLE_HEADER, Endpoint, Ordered, Refusal, Refused
@@ -266,12 +266,12 @@ async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     except TimeoutError:
         raise Refused(408, f"the body did not arrive within {BODY_MAX_S:g} s", last) from None
     try:
-        return msgspec.json.decode(body or b"{}", type=kind)
+        return decoding.from_json(body or b"{}", kind)
     except msgspec.ValidationError as error:
         given = None
         # What follows the error may be no JSON.
         with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            given = msgspec.json.decode(body)
+            given = decoding.from_json(body, Any)
         words = tomlfile.in_words(error, kind, "see /openapi.json", given)
         raise Refused(400, f"the body: {words}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
