@@ -56,6 +56,13 @@ impl Quota {
     /// # Errors
     /// Why it may not go on.
     pub fn moved(&mut self, moved: u64, known: u64) -> Result<(), Error> {
+        for (most, by) in self.copy.iter().chain(&self.day) {
+            if *most == 0 && known > 0 {
+                return Err(Error::Refused(format!(
+                    "copies that move a byte are forbidden by {by}; raise it, or have it raised"
+                )));
+            }
+        }
         let used = self.count(moved)?;
         if let Some((most, by)) = &self.day
             && used.saturating_add(known.saturating_sub(moved)) > *most
@@ -296,6 +303,21 @@ mod tests {
             ));
         }
         assert!(!folder.path().join("state").exists());
+    }
+
+    #[test]
+    fn a_quota_of_nothing_forbids_every_copy_that_moves_a_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        for (copy, day) in [(Some(0), None), (None, Some(0)), (Some(0), Some(0))] {
+            let mut quota = limited(folder.path(), copy, day);
+            for why in [quota.begin(Some(1)), quota.begin(None), quota.moved(0, 1)] {
+                assert_eq!(
+                    refusal(why),
+                    "copies that move a byte are forbidden by the policy of host dtn1; raise it, or have it raised"
+                );
+            }
+            quota.begin(Some(0)).unwrap();
+        }
     }
 
     #[test]

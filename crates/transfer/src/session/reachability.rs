@@ -12,6 +12,7 @@ use howdah_wire::Side;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
+use crate::session::liveness::FAR_PATIENCE;
 
 /// A path that brings nothing for this long is out. Open connections ask every other second
 /// whether the other host is there, and without one both ends speak every 5 s.
@@ -22,9 +23,11 @@ const OUT_AFTER_ROUND_TRIPS: u32 = 4;
 const LEAST_PATIENCE: Duration = Duration::from_secs(15);
 /// The far end waits this much longer than the near one, which has a user to tell.
 const FAR_WAITS_LONGER: Duration = Duration::from_secs(60);
-/// Both ends speak at least every few seconds, however busy. One whose host answers, and that is silent for
+/// Both ends speak at least every few seconds, however busy. A far end whose host answers, and that is silent for
 /// this long, is gone.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// A near end may be stopped by its user (Ctrl-Z), and is then waited for as one that does nothing.
+const MAX_NEAR_SILENCE: Duration = FAR_PATIENCE;
 /// After an outage ssh's own connection may be silent for as long again: TCP doubles the time between two
 /// tries, up to this one (`TCP_RTO_MAX`).
 const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
@@ -151,7 +154,11 @@ impl Reachability {
         if state.unheard > self.patience {
             return Err(self.unreachable());
         }
-        let silent_for = MAX_SILENCE + state.latest.min(LONGEST_BACKOFF);
+        let most = match self.side {
+            Side::Near => MAX_SILENCE,
+            Side::Far => MAX_NEAR_SILENCE,
+        };
+        let silent_for = most + state.latest.min(LONGEST_BACKOFF);
         if state.silence > silent_for {
             return Err(TransferError::Silent(format!(
                 "the other host answers, but the other end has said nothing for {} s; look at its load, then run \
@@ -276,6 +283,20 @@ mod tests {
         assert!(
             error.to_string().contains("has said nothing for 60 s"),
             "{error}"
+        );
+        // Nor one that is stopped, for as long as the far end waits for one that does nothing.
+        let (second, error) = watch(Side::Far, PATIENCE, SHORT, |s| (true, s < 100)).unwrap_err();
+        assert_eq!(second, 1000);
+        assert!(
+            error.to_string().contains("has said nothing for 900 s"),
+            "{error}"
+        );
+        assert!(
+            watch(Side::Far, PATIENCE, SHORT, |s| (
+                true,
+                !(100..990).contains(&s)
+            ))
+            .is_ok()
         );
         // Who waits for its turn to speak is not.
         assert!(watch(Side::Near, PATIENCE, SHORT, |s| (s % 50 == 0, s % 50 == 0)).is_ok());

@@ -37,6 +37,11 @@ const TMPFS_MAGIC: i64 = 0x0102_1994;
 /// What is read at a time to compare it, in bytes.
 const READ_BYTES: usize = 256 << 10;
 
+/// Whether a folder that is open has been removed.
+fn is_removed(folder: &OwnedFd) -> bool {
+    rustix::fs::fstat(folder).is_ok_and(|stat| stat.st_nlink == 0)
+}
+
 /// A file being written. Dropped before [`Self::give_name`], it leaves nothing behind but what of it the
 /// next copy can go on with.
 #[derive(Debug)]
@@ -74,6 +79,10 @@ impl Draft {
         match rustix::fs::openat(&destination.folder, ".", flags, mode) {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                 Self::create_beside(destination, size, sparse)
+            }
+            // Of a folder that has been removed, Linux says that it is not permitted.
+            Err(Errno::PERM) if is_removed(&destination.folder) => {
+                Err(destination.not_made("write", Errno::NOENT))
             }
             Err(error) => Err(destination.not_made("write", error)),
             Ok(file) => Self::begin(destination, file, None, size, None, sparse),

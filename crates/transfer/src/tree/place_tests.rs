@@ -47,6 +47,19 @@ fn write(placement: &Placement, name: &str, content: &[u8]) -> Result<(), Transf
 }
 
 #[test]
+fn a_folder_that_is_removed_on_the_way_is_said_to_be_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let placement = placement(folder.path(), Some("root"));
+    write(&placement, "a/first", b"first").unwrap();
+    fs::remove_dir_all(folder.path().join("root")).unwrap();
+    let error = write(&placement, "a/second", b"second").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot write dst/root/a/second: no such file or folder"
+    );
+}
+
+#[test]
 fn a_file_appears_complete_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let placement = placement(folder.path(), Some("root"));
