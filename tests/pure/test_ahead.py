@@ -11,6 +11,7 @@ from howdah.transfer import ahead
 from howdah.transfer.request import Request
 from howdah.transfer.service import Underway
 from howdah.values.limit import Limits
+from howdah.values.memory import PastCopy, PathMemory, recall
 from howdah.values.path import Path
 from howdah.values.plan import Plan
 from howdah.values.record import Swept
@@ -23,8 +24,14 @@ PLAN = Plan(streams=8, congestion_control="cubic", block_bytes=2**20)
 HELLO = FarHello(version="1", limits=LIMITS, addresses=["192.0.2.7"], port=5000)
 
 
-def after(request: Request = PUSH, plan: Plan = PLAN, rtt_s: float | None = 0.1, **changed: object) -> Ahead:
-    known = Path(sender=LIMITS, receiver=LIMITS, rtt_s=rtt_s, host="dtn2")
+def after(
+    request: Request = PUSH,
+    plan: Plan = PLAN,
+    rtt_s: float | None = 0.1,
+    memory: PathMemory | None = None,
+    **changed: object,
+) -> Ahead:
+    known = Path(sender=LIMITS, receiver=LIMITS, rtt_s=rtt_s, host="dtn2", memory=memory)
     made = run().outcome
     assert made is not None
     outcome = msgspec.structs.replace(made, **changed)
@@ -40,6 +47,14 @@ def test_a_connection_is_made_for_each_stream_and_filled_where_a_round_trip_carr
     assert after(plan=msgspec.structs.replace(PLAN, streams=200)).count == AHEAD_MAX
     assert after(PUSH._replace(limits=Limits())) == Ahead(8, fill=False)
     assert after(PULL) == after(rtt_s=None) == after(moving_s=None) == Ahead(8, fill=False)
+
+
+def test_a_small_copy_shows_little_of_a_path_that_is_remembered() -> None:
+    small = {"bytes": 2**20, "moving_s": 0.3}
+    assert not after(**small).fill
+    for rtt_s, fill in ((0.1, True), (0.3, False)):
+        memory = recall("dtn2", "push", [PastCopy(60.0, rtt_s, 9e9, True, None, "192.0.2.7")], 0.1, None)
+        assert after(memory=memory, **small).fill == fill
 
 
 @pytest.mark.parametrize("detour", ["through_ssh", "by_far_end"])

@@ -9,6 +9,7 @@ from howdah.remote.standby import AHEAD_MAX, NONE_AHEAD, Ahead
 from howdah.transfer.request import Request
 from howdah.transfer.service import Underway
 from howdah.values.outcome import Outcome
+from howdah.values.path import Path
 from howdah.values.sizes import INITIAL_WINDOW_BYTES
 
 WORTH_WINDOWS = 8
@@ -36,8 +37,12 @@ def after(request: Request, underway: Underway, outcome: Outcome) -> Ahead:
     if detoured or request.dry_run or not uses(request) or not underway.plan.encrypt:
         return NONE_AHEAD
     count = min(underway.plan.streams, AHEAD_MAX)
-    rtt_s, rate_bps = underway.path.rtt_s, outcome.moving_bps
-    if not fills(request) or rtt_s is None or rate_bps is None:
-        return Ahead(count, fill=False)
-    windows_bytes = INITIAL_WINDOW_BYTES * count
-    return Ahead(count, fill=rate_bps / 8 * rtt_s >= WORTH_WINDOWS * windows_bytes)
+    worth = _carried_bytes(underway.path, outcome) >= WORTH_WINDOWS * INITIAL_WINDOW_BYTES * count
+    return Ahead(count, fill=fills(request) and worth)
+
+
+def _carried_bytes(path: Path, outcome: Outcome) -> float:
+    """What a round trip of the path carries, as far as it is known: a small copy shows little of it."""
+    shown = (outcome.moving_bps or 0.0) / 8 * (path.rtt_s or 0.0)
+    memory = path.memory
+    return max(shown, memory.capacity_bytes if memory is not None and memory.same_route else 0.0)
