@@ -55,6 +55,7 @@ __all__ = [
     "check_digests",
     "check_host_pattern",
     "check_link",
+    "connect_ahead",
     "die_with_parent",
     "digest_line",
     "drop_capabilities",
@@ -315,7 +316,9 @@ class Emulator:
 class Session:
     """The near end of one transfer, speaking to ``serve`` over two descriptors."""
 
-    def __new__(cls, read_fd: int, write_fd: int, ahead: Sequence[int] = (), *, fill: bool = False) -> Self:
+    def __new__(
+        cls, read_fd: int, write_fd: int, ahead: Sequence[int] | None = None, *, fill: bool = False
+    ) -> Self:
         """Takes the descriptors over and sends Hello at once; does not wait for the answer.
 
         ``ahead`` are connections to the far end's data port (``connect_ahead``). Encrypted streams begin on

@@ -15,18 +15,19 @@ pub struct Session(howdah_transfer::Session);
 #[pymethods]
 impl Session {
     #[new]
-    #[pyo3(signature = (read_fd, write_fd, ahead=Vec::new(), *, fill=false))]
+    #[pyo3(signature = (read_fd, write_fd, ahead=None, *, fill=false))]
     fn new(
         py: Python<'_>,
         read_fd: RawFd,
         write_fd: RawFd,
-        ahead: Vec<RawFd>,
+        ahead: Option<Vec<RawFd>>,
         fill: bool,
     ) -> PyResult<Self> {
         let (read, write) = own(read_fd, write_fd)?;
         // SAFETY: the caller hands them over and uses them no more, as the stubs say.
         let ahead = ahead
             .into_iter()
+            .flatten()
             .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         let ahead = ahead.map(TcpStream::from).collect();
         py.detach(|| howdah_transfer::Session::new(read, write))

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::ends::job;
+use howdah_tcp::congestion_control;
 use howdah_transfer::{FarEnd, Reach, Session, Site, TransferError, connect_ahead};
 use rustix::pipe::pipe;
 use serde_json::{Value, json};
@@ -74,8 +75,13 @@ fn a_copy_begins_on_the_connections_made_ahead_in_either_direction() {
         let kept = Kept::new(4);
         let made = kept.connect(4);
         assert_eq!(made.len(), 4);
+        for socket in &made {
+            // Under bbr they would stay paced.
+            assert_eq!(congestion_control(socket).unwrap(), "reno");
+        }
         let outcome = kept.copy(made, direction, fill);
         assert_eq!(outcome["streams_ahead"], 4, "{direction} {fill}");
+        assert_ne!(outcome["congestion_control"], "reno");
         assert_eq!(outcome["connections_replaced"], 0);
     }
 }

@@ -19,7 +19,8 @@
 //! The program goes on with any control; the model with CUBIC.
 
 use crate::{
-    About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, Written, controls::cubic::Cubic,
+    About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, Written,
+    controls::cubic::Cubic,
 };
 
 /// What is known of Careful Resume.
@@ -315,8 +316,8 @@ impl Resume {
         if ack.recovering || self.another_retreats || !self.is_same_path(saved) {
             self.retreat(window, ack);
         } else if self.phase == Phase::Unvalidated {
-            let is_acked = ack.delivered_when_sent >= self.jumped_at
-                && ack.delivered > self.jumped_behind;
+            let is_acked =
+                ack.delivered_when_sent >= self.jumped_at && ack.delivered > self.jumped_behind;
             let is_over = ack.now_us - self.jumped_us > self.jump_lasts_us();
             if is_acked || is_over || ack.in_flight >= window.cwnd.into() {
                 self.end_jump(window, ack, saved);

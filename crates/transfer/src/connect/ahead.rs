@@ -1,5 +1,6 @@
-//! Connections that are made ahead of a copy. A far end that is kept ready takes them, whoever keeps it ready makes
-//! them, and the copy begins on them: it has no round trip to wait for before its data can leave.
+//! Connections that are made ahead of a copy. A far end that is kept ready takes them, and whoever keeps it ready makes
+//! them. The copy sends padding on them while its job goes to the far end and back, so its data find larger windows and a
+//! round trip that was just measured.
 //!
 //! They are connections and no more. Nothing is said on them before a copy greets, with the keys and the token of its
 //! own session, and the far end admits what is greeted as it admits every other connection.
@@ -12,11 +13,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use howdah_tcp::{Bound, Info, Patience, Settings, SocketPlan, connect_first};
+use howdah_tcp::{Bound, Info, Patience, SocketPlan, congestion_control, connect_first};
 use howdah_wire::{Connection, FarHello, FrameReader, Message};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketType, recv, socket, sockopt};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use crate::connect::pending::stream_hello;
@@ -185,7 +186,7 @@ pub fn connect_ahead(
     };
     thread::scope(|scope| {
         let begun: Vec<_> = (0..count)
-            .map(|_| scope.spawn(move || connect_first(addresses, &unplanned(), patience)))
+            .map(|_| scope.spawn(move || connect_first(addresses, &until_taken(), patience)))
             .collect();
         let ended = begun.into_iter().filter_map(|thread| thread.join().ok());
         let made: Vec<_> = ended.flatten().collect();
@@ -270,23 +271,31 @@ impl Ahead {
         Self(greeted.collect())
     }
 
-    /// The connection of a stream, set up by the plan. `None` where there is none, or where only a new one can be as the
-    /// plan has it.
+    /// The connection of a stream, set up by the plan. `None` where there is none.
     pub fn take(&mut self, stream: u16, plan: &SocketPlan) -> Option<TlsStream> {
         let made = self.0.get_mut(usize::from(stream))?.take()?;
-        let control = Settings::read(made.socket()).ok()?.congestion_control;
-        // A socket stays paced that was made under bbr (docs/design/transfer.md).
-        let paced = control.starts_with("bbr");
-        if paced
-            && plan
-                .congestion_control
-                .as_ref()
-                .is_some_and(|to| *to != control)
-        {
-            return None;
-        }
-        set_up(made.socket(), plan).ok().map(|()| made)
+        let control = plan.congestion_control.clone().or_else(default_control);
+        let plan = SocketPlan {
+            congestion_control: control,
+            ..plan.clone()
+        };
+        set_up(made.socket(), &plan).ok().map(|()| made)
     }
+}
+
+/// How sockets are until a copy takes them. One that is made under bbr stays paced (docs/design/transfer.md), so none is.
+/// Every kernel has this control, and every user may choose it.
+fn until_taken() -> SocketPlan {
+    SocketPlan {
+        congestion_control: Some("reno".to_owned()),
+        ..unplanned()
+    }
+}
+
+/// The congestion control that this host gives to new sockets.
+fn default_control() -> Option<String> {
+    let new = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
+    congestion_control(new).ok()
 }
 
 /// What a connection may send at once.
