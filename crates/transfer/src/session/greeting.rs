@@ -112,8 +112,8 @@ impl Session {
     /// Begins on the connections that were made ahead, if the far end's hello is there within this time. What is wrong,
     /// [`Self::hello`] says.
     pub fn begin(&self, within: Duration) {
-        let begun = self.hello(within);
-        lock(&self.setup).failed = begun.err();
+        let mut setup = lock(&self.setup);
+        setup.failed = self.greet(&mut setup, within).err();
     }
 
     /// FarHello as JSON, or `None` when it is not there after `timeout`.
@@ -125,17 +125,26 @@ impl Session {
         if let Some(error) = setup.failed.take() {
             return Err(error);
         }
-        if setup.hello.is_none() {
-            setup.hello = setup.heard(Instant::now() + timeout, |message| match message {
-                Message::FarHello(hello) => Some(*hello),
-                _ => None,
-            })?;
-            let Setup { hello, made, .. } = &mut *setup;
-            if let Some((hello, made)) = hello.as_ref().zip(made.take()) {
-                let keys = SessionKeys::agree(&self.identity, &hello.key)?;
-                setup.ahead = Ahead::greet(made.sockets, &keys, &hello.token, made.fill);
-            }
-        }
+        self.greet(&mut setup, timeout)?;
         setup.hello.as_ref().map(report::far_hello).transpose()
+    }
+
+    /// Takes the far end's hello, if it is not there yet, and greets on the connections that were made ahead.
+    fn greet(&self, setup: &mut Setup, timeout: Duration) -> Result<(), TransferError> {
+        if setup.hello.is_some() {
+            return Ok(());
+        }
+        setup.hello = setup.heard(Instant::now() + timeout, |message| match message {
+            Message::FarHello(hello) => Some(*hello),
+            _ => None,
+        })?;
+        let Setup { hello, made, .. } = setup;
+        if let Some(hello) = hello
+            && let Some(Made { sockets, fill }) = made.take()
+        {
+            let keys = SessionKeys::agree(&self.identity, &hello.key)?;
+            setup.ahead = Ahead::greet(sockets, &keys, &hello.token, fill);
+        }
+        Ok(())
     }
 }

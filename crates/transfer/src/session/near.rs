@@ -87,7 +87,8 @@ impl Session {
     /// with `fill`, a first window of padding follows on each.
     #[must_use]
     pub fn with_connections(self, sockets: Vec<TcpStream>, fill: bool) -> Self {
-        lock(&self.setup).made = Some(Made { sockets, fill });
+        // Without any, no key is needed before the job.
+        lock(&self.setup).made = (!sockets.is_empty()).then_some(Made { sockets, fill });
         self
     }
 
