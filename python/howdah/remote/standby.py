@@ -311,19 +311,15 @@ class _Connecting:
     """Connections to a far end, made in a thread of their own: a copy may come before they are there."""
 
     def __init__(self, pipes: ssh.Pipes, data_address: str | None, ahead: Ahead) -> None:
-        self._made: list[int] = []
+        self.made: list[int] = []
+        """Those that stand."""
         self.fill = ahead.fill
         if ahead.count:
             asked = (pipes.read_fd, data_address, ahead.count, _HELLO_S)
             _thread.start_new_thread(self._connect, asked)
 
     def _connect(self, *asked: "Any") -> None:  # noqa: ANN401
-        self._made = _native.connect_ahead(*asked)
-
-    @property
-    def made(self) -> list[int]:
-        """Those that stand."""
-        return self._made
+        self.made = _native.connect_ahead(*asked)
 
 
 def _wait(listener: socket.socket, key: bytes, pipes: ssh.Pipes, ahead: _Connecting) -> None:

@@ -125,7 +125,7 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
 
 
 def _in_words(problem: BaseException) -> str:
-    """``KeyError: 'x'``, in one line"""
+    """The error in one line, as ``KeyError: 'x'``."""
     return printable(" ".join(f"{type(problem).__name__}: {problem}".split()))
 
 

@@ -17,11 +17,11 @@ use howdah_tcp::{Bound, Info, Patience, SocketPlan, congestion_control, connect_
 use howdah_wire::{Connection, FarHello, FrameReader, Message};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketType, recv, socket, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketType, recv, socket};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use crate::connect::pending::stream_hello;
-use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, set_up, unplanned};
+use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, ask_after, set_up, unplanned};
 use crate::error::TransferError;
 use crate::streams::stream::Stream;
 use crate::tls::{SessionKeys, TlsStream};
@@ -35,10 +35,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A connection that waits is asked after this time whether the other end is there. Firewalls and translators of addresses
 /// forget connections that are silent for longer, some after 30 s.
 const ASKED_AFTER: Duration = Duration::from_secs(15);
-/// as often as this,
+/// and then as often as this.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
-/// and has gone after so many questions without an answer.
-const ASKED_TIMES: u32 = 3;
 
 /// The data port of a far end before there is a near end.
 pub enum OwnPort {
@@ -139,7 +137,7 @@ fn take(
         }
         match listener.accept() {
             Ok((socket, from)) if from.ip().to_canonical() == client => {
-                ask_now_and_then(socket.as_fd());
+                ask_after(socket.as_fd(), ASKED_AFTER, ASKED_EVERY);
                 ahead.push((socket, from));
             }
             Ok(_) => {}
@@ -191,7 +189,7 @@ pub fn connect_ahead(
         let ended = begun.into_iter().filter_map(|thread| thread.join().ok());
         let made: Vec<_> = ended.flatten().collect();
         for socket in &made {
-            ask_now_and_then(socket.as_fd());
+            ask_after(socket.as_fd(), ASKED_AFTER, ASKED_EVERY);
         }
         made
     })
@@ -230,15 +228,6 @@ fn unread(pipe: BorrowedFd<'_>) -> Result<Vec<u8>, Errno> {
     let mut bytes = Vec::new();
     let read = std::fs::File::from(read).read_to_end(&mut bytes);
     read.map(|_| bytes).map_err(|_| Errno::IO)
-}
-
-/// Has the kernel ask now and then whether the other end of a connection is there.
-fn ask_now_and_then(socket: BorrowedFd<'_>) {
-    // A socket that refuses goes without.
-    let _ = sockopt::set_socket_keepalive(socket, true)
-        .and_then(|()| sockopt::set_tcp_keepidle(socket, ASKED_AFTER))
-        .and_then(|()| sockopt::set_tcp_keepintvl(socket, ASKED_EVERY))
-        .and_then(|()| sockopt::set_tcp_keepcnt(socket, ASKED_TIMES));
 }
 
 /// The connections that were made ahead for one session, each greeted as the stream of its number.

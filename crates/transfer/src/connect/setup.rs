@@ -279,9 +279,14 @@ pub(crate) fn run(
 fn keep_alive(socket: BorrowedFd<'_>) {
     let round_trip = Info::read(socket).ok().and_then(|info| info.rtt);
     let every = KEEP_ALIVE_EVERY + Duration::from_secs(round_trip.unwrap_or_default().as_secs());
+    ask_after(socket, KEEP_ALIVE_AFTER, every);
+}
+
+/// Has it ask on a connection that is quiet for `after`, and then `every` so long, until it has gone.
+pub(crate) fn ask_after(socket: BorrowedFd<'_>, after: Duration, every: Duration) {
     // A socket that refuses goes without.
     let _ = sockopt::set_socket_keepalive(socket, true)
-        .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEP_ALIVE_AFTER))
+        .and_then(|()| sockopt::set_tcp_keepidle(socket, after))
         .and_then(|()| sockopt::set_tcp_keepintvl(socket, every))
         .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEP_ALIVE_TIMES));
 }
