@@ -21,7 +21,7 @@ wheel() {
 
 # The far end and the module share no object, and each ends with steps that take one core: so both are compiled at once.
 # The wheel is packed again when the far end is there.
-scripts/far.sh &
+scripts/far.sh --unpacked &
 far=$!
 # Only the second build may repair the module: it changes what cargo keeps, and cannot be done twice.
 strip=
@@ -32,6 +32,7 @@ if ! wheel "$unused" ${strip:+"$strip"}; then
     exit 1
 fi
 wait "$far"
+scripts/far.sh
 scripts/commit.sh > "$commit"
 [ -s "$commit" ] || rm "$commit"
 if ! wheel "$folder" "$@"; then
