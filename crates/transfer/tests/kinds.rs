@@ -65,7 +65,7 @@ fn said(lines: &Value, start: &str, end: &str) -> Vec<String> {
         let line = line.strip_prefix("far end: ").unwrap_or(line);
         let rest = line.strip_prefix(start).unwrap_or_else(|| panic!("{line}"));
         let path = rest.strip_suffix(end).unwrap_or_else(|| panic!("{line}"));
-        path.split_once("dst/").unwrap().1.to_owned()
+        path.split_once("/dst/").unwrap().1.to_owned()
     });
     let mut names: Vec<_> = names.collect();
     names.sort();
