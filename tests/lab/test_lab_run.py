@@ -106,6 +106,18 @@ def test_the_command_sees_only_the_labs_processes_and_devices(traces: Traces) ->
     assert int(devices) == 2
 
 
+def test_the_jobs_and_logins_of_another_lab_are_not_seen(traces: Traces) -> None:
+    """A program that ran outside of a lab with a lab's environment has left a folder in /run."""
+    lab_run = [*HOWDAH, "lab", "run", *LINK, "--", "ls", "/run"]
+    shell = 'mount -t tmpfs none /run && mkdir -m 700 /run/howdah-ssh /run/other && exec "$@"'
+    outside = ["unshare", "--mount", "sh", "-c", shell, "sh", *lab_run]
+    seen = subprocess.run(
+        outside, env=traces.environment, capture_output=True, text=True, timeout=30, check=True
+    ).stdout.split()
+    assert "other" in seen
+    assert "howdah-ssh" not in seen
+
+
 def test_statistics_as_json_and_for_people(traces: Traces, tmp_path: Path) -> None:
     file = tmp_path / "stats.json"
     result = traces.howdah("lab", "run", *LINK, "--stats", "--json-stats", str(file), "--", *ping(5))

@@ -1,7 +1,7 @@
 """The files that only a lab's processes see: names, keys, runtime files.
 
 All of it lies in a tmpfs over /run of the lab's own mount namespace, so the kernel removes it with
-the lab. What was in /run is seen through it, except for howdah's own directory (process numbers mean
+the lab. What was in /run is seen through it, except for howdah's own directories (process numbers mean
 something else in here) and the files that record logins.
 """
 
@@ -18,7 +18,7 @@ PRIVATE = RUN / "howdah-lab"
 CONTROL = PRIVATE / "control"
 """The socket on which a lab answers (messages.py)."""
 
-_NOT_SEEN = {"howdah", "utmp", PRIVATE.name}
+_NOT_SEEN = {"howdah", "howdah-ssh", "utmp", PRIVATE.name}
 
 
 def make() -> None:
