@@ -85,13 +85,24 @@ def beside(control: str) -> tuple[Begun, Begun]:
         return first_ends.read(taken.result()[0], looks.result()[0]), newer
 
 
+def both_lost(older: Begun, newer: Begun) -> int:
+    """Segments that both have lost since the newer one began; the older one's slow start had its own losses.
+
+    What is lost and not yet sent again counts twice for a moment, so the older one's count can fall.
+    """
+    began_ns = newer.looks[0][0]
+    before = [lost for now_ns, _, lost in older.looks if now_ns < began_ns][-1]
+    return max(0, older.lost - before) + newer.lost
+
+
 def test_beside_a_neighbour_it_costs_no_more_than_slow_start() -> None:
     with ThreadPoolExecutor(2) as pool:
-        (plain, _), (resumed, newer) = pool.map(beside, ("cubic", "hd_resume"))
+        plain, resumed = pool.map(beside, ("cubic", "hd_resume"))
+    newer = resumed[1]
     assert newer.memory is not None
     # The neighbour's queue stands on the path, which the round trips of the first window show.
     assert newer.memory.jumps == 0
-    assert resumed.lost <= 1.25 * plain.lost + 50
+    assert both_lost(*resumed) <= 1.25 * both_lost(*plain) + 50
 
 
 def test_a_memory_is_set_and_taken_away_on_the_command_line() -> None:
