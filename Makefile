@@ -43,6 +43,7 @@ lint-python:
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(BIN)/lint-imports --no-cache
+	$(RUN) -m bench.standing --check
 	$(RUN) -m mypy
 	$(RUN) -m mypy.stubtest howdah._native
 
@@ -147,6 +148,10 @@ sbom: build ## the bill of materials, CycloneDX with the digest of each componen
 .PHONY: audit
 audit: ## cargo-deny on deny.toml, with advisories, and pip-audit: needs the network
 	@scripts/audit.sh
+
+.PHONY: records
+records: build ## write in docs/results.md what has changed since each kept record
+	$(RUN) -m bench.standing
 
 .PHONY: snapshots
 snapshots: build ## accept what the models now do, and draw docs/figures from it
