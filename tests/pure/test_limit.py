@@ -1,4 +1,4 @@
-"""Limits of a copy: how they are written, what counts at an hour, and what is told of one that held it."""
+"""Limits of a copy: how they are written, what counts at an hour, and what is told of one that slowed it."""
 
 import time
 from datetime import datetime
@@ -157,14 +157,14 @@ def test_what_config_has_is_no_change_and_gives_way_to_one() -> None:
     assert not presumed.holds
 
 
-def test_the_summary_says_that_a_limit_held_the_copy() -> None:
+def test_the_summary_says_that_a_limit_slowed_the_copy() -> None:
     def told(**keys: object) -> str:
         limited = msgspec.convert(keys, Limited)
         return summary(msgspec.structs.replace(run(), limited=limited), None)
 
-    assert "Limit: 50Mb/s, which held the copy back" in told(limit="50Mb/s", limited_s=3.0, held="held")
+    assert "Limit: 50Mb/s, which slowed the copy" in told(limit="50Mb/s", limited_s=3.0, held="held")
     assert "Limit: 5Gb/s; the copy was slower" in told(limit="5Gb/s", limited_s=3.0, held="slower")
-    assert "none at the end; while a limit applied, it held" in told(
+    assert "none at the end; while a limit applied, it slowed the copy" in told(
         limit="none", limited_s=3.0, held="held", changes=1
     )
     by_day = told(limit="100Mb/s 08:00-18:00")

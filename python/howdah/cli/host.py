@@ -94,7 +94,7 @@ _UNLOAD = Command(
 
 _SET = Command(
     "set",
-    "Set what hold holds, or what resume knows of a destination. Needs root.",
+    "Set the target of hold, or what resume uses for a destination. Needs root.",
     text="hold: open connections follow with their next ACKs. resume: new connections begin with what "
     "earlier ones carried. All streams that share it jump together, to half of it.",
     run="cc_command.set_target",
@@ -109,7 +109,7 @@ _SET = Command(
                 sets=["rate_bps"],
             ),
             _WINDOW,
-            Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),
+            Option("--none", "No target any more (hold), or nothing for the destination any more (resume)."),
         ],
         "hold: which connections": [
             Option(
@@ -191,7 +191,7 @@ _CC = Command(
 _DOCTOR = Command(
     "doctor",
     "Find what limits this host, say what each gap costs, and print the commands that close it.",
-    text="The exit code is 1 if something holds a transfer below the rate (GAP), and else 0.",
+    text="The exit code is 1 if something limits a transfer to less than the rate (GAP), and else 0.",
     run="host.doctor",
     rows={
         "What is checked": [

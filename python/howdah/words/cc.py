@@ -101,7 +101,7 @@ def remembered(done: Memory) -> str:
 
 def forgotten(done: Memory) -> str:
     """The text of ``howdah cc set resume --none``."""
-    return f"hd_resume knows nothing of connections {_where(done)} any more; {_came_of(done)}"
+    return f"hd_resume has nothing for connections {_where(done)} any more; {_came_of(done)}"
 
 
 def _where(memory: Memory) -> str:
