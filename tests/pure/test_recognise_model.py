@@ -230,7 +230,7 @@ def test_numbers_that_are_none_are_refused(file: Path) -> None:
         for stage in trained().model.stages
     ]
     save_model(Model(trained().model.classes, 0.1, stages, 0.9), file)
-    with pytest.raises(HowdahError, match=r"0\.familiar_mean holds numbers that are not finite"):
+    with pytest.raises(HowdahError, match=r"0\.familiar_mean has numbers that are not finite"):
         load_model(file)
 
 

@@ -120,7 +120,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     paths: list[PathProfiles]
     late: int
     files: int
-    """The runs of files left out, which disks may have held back."""
+    """The runs of files left out, which disks may have limited."""
     without_rtt: int
 
 
