@@ -65,8 +65,8 @@ _LOAD = Command(
     "load",
     "Load a program into the kernel, until it is unloaded or the host restarts. Needs root.",
     text="A program that is already loaded is replaced in place. Its connections go on under the new one. "
-    "Parameters that you do not give then stay as they are. resume is told what your archive remembers of "
-    "each destination (howdah archive paths).",
+    "Parameters that you do not give then stay as they are. resume also gets what copies to each "
+    "destination carried, from your archive (howdah archive paths).",
     run="cc_command.load",
     rows={
         "Which program": [
@@ -129,7 +129,7 @@ _SET = Command(
                 kind=share,
             ),
             Option(
-                "--for TIME", "How long this is believed, as 1h. Default: 1h.", key="valid", kind=duration
+                "--for TIME", "How long this is used, as 1h. Default: 1h.", key="valid", kind=duration
             ),
             Option("--then CC", "The congestion control that goes on. Default: cubic."),
         ],
