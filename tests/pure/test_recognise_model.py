@@ -238,7 +238,7 @@ def test_numbers_that_overflow_are_told() -> None:
     windows, _ = cut(recording("bbr", "later", 94), 10.0, 0.1)
     fitted = Logistic().fit(windows, np.array(["a", "b"] * 3), np.array(["run"] * 6))
     fitted.weights = fitted.weights + 1e308
-    with pytest.raises(HowdahError, match="has learnt numbers that overflow"):
+    with pytest.raises(HowdahError, match="has numbers that overflow"):
         fitted.predict_proba(windows)
     stage = trained().model.stages[-1]
     far = stage.distance._replace(whitening=stage.distance.whitening * 1e300)

@@ -149,7 +149,7 @@ def test_what_cannot_be_cut_is_refused() -> None:
         cut(heard, 10.0, 0.25)
     with pytest.raises(HowdahError, match="tells nothing"):
         cut(heard, 0.3, 0.1)
-    with pytest.raises(HowdahError, match="no recording holds a window of 90 s"):
+    with pytest.raises(HowdahError, match="no recording has a window of 90 s"):
         examples([heard], 90.0, 0.1)
     with pytest.raises(HowdahError, match="the traffic in run 'run 3' is not known"):
         examples([replace(heard, background=None)], 10.0, 0.1)

@@ -128,9 +128,7 @@ _SET = Command(
                 "How much of it they jump to, as 50%. Default: as the parameter says.",
                 kind=share,
             ),
-            Option(
-                "--for TIME", "How long this is used, as 1h. Default: 1h.", key="valid", kind=duration
-            ),
+            Option("--for TIME", "How long this is used, as 1h. Default: 1h.", key="valid", kind=duration),
             Option("--then CC", "The congestion control that goes on. Default: cubic."),
         ],
         "Output": [_JSON, _VERBOSE],

@@ -102,7 +102,7 @@ class Classifier(ABC):
                 found = np.exp(np.log(found).reshape(len(seen), count, -1).mean(axis=1))
             found /= found.sum(axis=1, keepdims=True)
         if not np.isfinite(found).all():
-            raise HowdahError(f"{self.name} has learnt numbers that overflow; train it again")
+            raise HowdahError(f"{self.name} has numbers that overflow; train it again")
         return found
 
     def _parts(self, windows: Windows) -> int:

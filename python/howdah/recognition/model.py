@@ -144,7 +144,7 @@ class Model:
         windows, starts_s = cut(recording, self.length_s, self.step_s)
         if not len(windows):
             raise HowdahError(
-                f"run {recording.run!r} holds no whole window of {self.length_s:g} s; record for longer"
+                f"run {recording.run!r} has no whole window of {self.length_s:g} s; record for longer"
             )
         if recording.situation != self.ours:
             raise HowdahError(
