@@ -107,7 +107,7 @@ class PathProfiles(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     encrypted: bool
-    """True of encrypted streams, which a CPU may hold to less, so they make profiles of their own."""
+    """True of encrypted streams, which a CPU may limit, so they make profiles of their own."""
     capacity_bps: float | None
     runs: int
     configurations: list[ConfigurationProfile]

@@ -170,7 +170,7 @@ def _changes(record: Record) -> list[str]:
 
 
 def _slow(record: Record) -> list[str]:
-    """The line on what held it back, where one cause did. Of a limit that was asked for another says it."""
+    """The line on what limited it, where one cause did. Of a limit that was asked for another says it."""
     found = record.bottleneck
     if record.outcome is None or found is None or found.main is None:
         return []
