@@ -114,8 +114,8 @@ def test_who_would_wait_at_a_controller_that_stands_by_is_refused_before_anythin
     with pytest.raises(HowdahError) as refused:
         app.main(["control", "urgent", "start", "images", "--wait", "--for", "1h"])
     assert str(refused.value) == (
-        "base1-7 stands by, and only the controller that leads, base2-8, knows when images is in force: give "
-        "its address with --at, or leave out --wait"
+        "base1-7 stands by, and only the controller that leads, base2-8, can say when images is in force: "
+        "give its address with --at, or leave out --wait"
     )
     assert told.asked == []
 

@@ -1,4 +1,4 @@
-"""Limits of a copy: how they are written, what counts at an hour, and what is told of one that held it."""
+"""Limits of a copy: how they are written, what counts at an hour, and what is told of one that slowed it."""
 
 import time
 from datetime import datetime
@@ -90,35 +90,35 @@ def test_a_host_has_its_limits_in_the_file(tmp_path: Path, monkeypatch: pytest.M
         hosts.limits("dtn2")
 
 
-def test_a_valve_tells_news_once_and_knows_whether_it_held_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_valve_tells_news_once_and_whether_it_slowed_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
-    held = valve.Valve(Limits.parse("8Mbit"))
-    assert held.begin() == Limit(most_bps=8_000_000)
-    assert held.news() is None
-    held.look(progress(bytes_done=0))
+    limited = valve.Valve(Limits.parse("8Mbit"))
+    assert limited.begin() == Limit(most_bps=8_000_000)
+    assert limited.news() is None
+    limited.look(progress(bytes_done=0))
     for done in (2_000_000, 4_000_000, 6_000_000, 8_000_000, 9_500_000):
         now_s += 2
-        held.look(progress(bytes_done=done))
+        limited.look(progress(bytes_done=done))
     # Ctrl-Z, and fg an hour later.
     now_s += 3600
-    held.look(progress(bytes_done=9_500_000))
-    assert held.pause(paused=True)
-    assert not held.pause(paused=True)
-    assert held.news() == Limit(most_bps=8_000_000, paused=True)
-    held.look(progress(bytes_done=9_600_000))
+    limited.look(progress(bytes_done=9_500_000))
+    assert limited.pause(paused=True)
+    assert not limited.pause(paused=True)
+    assert limited.news() == Limit(most_bps=8_000_000, paused=True)
+    limited.look(progress(bytes_done=9_600_000))
     for _ in range(15):
         now_s += 2
-        held.look(progress(bytes_done=9_600_000))
-    held.pause(paused=False)
-    held.limit(Limits.parse("none"))
-    assert held.news() == Limit()
-    assert held.news() is None
-    assert not held.holds
-    held.look(progress(bytes_done=9_600_000))
+        limited.look(progress(bytes_done=9_600_000))
+    limited.pause(paused=False)
+    limited.limit(Limits.parse("none"))
+    assert limited.news() == Limit()
+    assert limited.news() is None
+    assert not limited.applies
+    limited.look(progress(bytes_done=9_600_000))
     now_s += 2
-    held.look(progress(bytes_done=90_000_000))
-    told = held.to_record()
+    limited.look(progress(bytes_done=90_000_000))
+    told = limited.to_record()
     assert told == Limited(limit="none", limited_s=10.0, held="held", paused_s=30.0, changes=3)
     slower = valve.Valve(Limits.parse("80Mbit"))
     slower.begin()
@@ -151,20 +151,20 @@ def test_a_limit_comes_and_goes_with_the_hours(monkeypatch: pytest.MonkeyPatch) 
 def test_what_config_has_is_no_change_and_gives_way_to_one() -> None:
     presumed = valve.Valve(None)
     presumed.presume(Limits.parse("8Mbit"))
-    assert presumed.holds
+    assert presumed.applies
     presumed.limit(Limits.parse("none"))
     presumed.presume(Limits.parse("8Mbit"))
-    assert not presumed.holds
+    assert not presumed.applies
 
 
-def test_the_summary_says_that_a_limit_held_the_copy() -> None:
+def test_the_summary_says_that_a_limit_slowed_the_copy() -> None:
     def told(**keys: object) -> str:
         limited = msgspec.convert(keys, Limited)
         return summary(msgspec.structs.replace(run(), limited=limited), None)
 
-    assert "Limit: 50Mb/s, which held the copy back" in told(limit="50Mb/s", limited_s=3.0, held="held")
+    assert "Limit: 50Mb/s, which slowed the copy" in told(limit="50Mb/s", limited_s=3.0, held="held")
     assert "Limit: 5Gb/s; the copy was slower" in told(limit="5Gb/s", limited_s=3.0, held="slower")
-    assert "none at the end; while a limit applied, it held" in told(
+    assert "none at the end; while a limit applied, it slowed the copy" in told(
         limit="none", limited_s=3.0, held="held", changes=1
     )
     by_day = told(limit="100Mb/s 08:00-18:00")

@@ -157,11 +157,11 @@ def test_nobody_is_heard_on_a_quiet_path() -> None:
         ),
         (
             {"background": "nobody", "probability": 0.99, "new": True, "classes": {"nobody": 0.99}},
-            "nobody (0.99), on a path unlike those that the model knows",
+            "nobody (0.99), on a path unlike those in the model's training",
         ),
         (
             {"background": "nobody", "new": True, "classes": {"1 cubic": 0.99}},
-            "nobody: hardly a probe met a queue, on a path unlike those that the model knows",
+            "nobody: hardly a probe met a queue, on a path unlike those in the model's training",
         ),
         (
             {

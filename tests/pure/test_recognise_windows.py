@@ -11,7 +11,7 @@ from rtts import recording
 
 from howdah import HowdahError
 from howdah.recognition.files import read_recording, recording_files, write_recording
-from howdah.recognition.recording import Burst, Recording, holds, label
+from howdah.recognition.recording import Burst, Recording, includes, label
 from howdah.recognition.windows import cut, default_step_s, examples
 
 BURST = Burst(start_s=2.0, end_s=4.0, congestion_control="bbr")
@@ -84,8 +84,8 @@ def test_a_class_is_named_by_its_streams() -> None:
     assert label({"cubic": 2, "bbr": 1}) == "1 bbr, 2 cubic"
     assert label({}) == "nobody"
     assert steady([0, 1], [1, 1], background=None).label is None
-    assert holds("1 bbr, 2 cubic", "bbr")
-    assert not holds("2 bbr2, 1 cubic", "bbr")
+    assert includes("1 bbr, 2 cubic", "bbr")
+    assert not includes("2 bbr2, 1 cubic", "bbr")
 
 
 def test_windows_are_means_on_a_grid() -> None:
@@ -149,7 +149,7 @@ def test_what_cannot_be_cut_is_refused() -> None:
         cut(heard, 10.0, 0.25)
     with pytest.raises(HowdahError, match="tells nothing"):
         cut(heard, 0.3, 0.1)
-    with pytest.raises(HowdahError, match="no recording holds a window of 90 s"):
+    with pytest.raises(HowdahError, match="no recording has a window of 90 s"):
         examples([heard], 90.0, 0.1)
     with pytest.raises(HowdahError, match="the traffic in run 'run 3' is not known"):
         examples([replace(heard, background=None)], 10.0, 0.1)

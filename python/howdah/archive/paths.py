@@ -139,7 +139,7 @@ def _from_inbox(inbox: Inbox) -> Iterator[Record]:
 
 
 def _past(rows: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[PastCopy]:
-    """Those of the copies that were whole, long enough and held by nothing that the record knows of.
+    """Those of the copies that were whole, long enough and limited by nothing that the record names.
 
     Copies of another host, whose archive was merged, went another way.
     """

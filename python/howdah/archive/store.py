@@ -146,7 +146,7 @@ class Store:
         self.database.close()
 
     def ask(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
-        """The rows that a query gives, all of them: an open one would hold writers up."""
+        """The rows that a query gives, all of them: an open one would make writers wait."""
         with self._spoken():
             return self.database.execute(sql, values).fetchall()
 

@@ -55,7 +55,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     RFC 9959 allows a half. Only a path without competing traffic may have more.
     """
     valid_s: float = 3600.0
-    """How long this is believed, at most a week."""
+    """How long this is used, at most a week."""
     then: str = "cubic"
     """The congestion control that goes on after the jump, as sockets choose it."""
 

@@ -76,7 +76,7 @@ howdah control serve shares.toml --nats nats://bus:4222""",
     ),
     Command(
         "agent",
-        "Hold this host's flows to their shares until stopped, then put the host back as it was. Needs root.",
+        "Keep this host's flows to their shares until stopped, then put the host back as it was. Needs root.",
         text="If it is killed, its shares stay in force until the lease runs out.",
         run="control_command.agent",
         rows={
@@ -98,7 +98,7 @@ howdah control agent --controller tls://bus:4222 --creds base20.creds --host bas
     ),
     Command(
         "token",
-        "Make a token, and its entry for the file of serve --tokens. The entry holds no secret.",
+        "Make a token, and its entry for the file of serve --tokens. The entry has no secret in it.",
         run="control_command.token",
         rows={
             "The token": [

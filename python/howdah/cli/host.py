@@ -65,8 +65,8 @@ _LOAD = Command(
     "load",
     "Load a program into the kernel, until it is unloaded or the host restarts. Needs root.",
     text="A program that is already loaded is replaced in place. Its connections go on under the new one. "
-    "Parameters that you do not give then stay as they are. resume is told what your archive remembers of "
-    "each destination (howdah archive paths).",
+    "Parameters that you do not give then stay as they are. resume also gets what copies to each "
+    "destination carried, from your archive (howdah archive paths).",
     run="cc_command.load",
     rows={
         "Which program": [
@@ -94,7 +94,7 @@ _UNLOAD = Command(
 
 _SET = Command(
     "set",
-    "Set what hold holds, or what resume knows of a destination. Needs root.",
+    "Set the target of hold, or what resume uses for a destination. Needs root.",
     text="hold: open connections follow with their next ACKs. resume: new connections begin with what "
     "earlier ones carried. All streams that share it jump together, to half of it.",
     run="cc_command.set_target",
@@ -109,7 +109,7 @@ _SET = Command(
                 sets=["rate_bps"],
             ),
             _WINDOW,
-            Option("--none", "No target any more (hold), or nothing known of the destination (resume)."),
+            Option("--none", "No target any more (hold), or nothing for the destination any more (resume)."),
         ],
         "hold: which connections": [
             Option(
@@ -128,9 +128,7 @@ _SET = Command(
                 "How much of it they jump to, as 50%. Default: as the parameter says.",
                 kind=share,
             ),
-            Option(
-                "--for TIME", "How long this is believed, as 1h. Default: 1h.", key="valid", kind=duration
-            ),
+            Option("--for TIME", "How long this is used, as 1h. Default: 1h.", key="valid", kind=duration),
             Option("--then CC", "The congestion control that goes on. Default: cubic."),
         ],
         "Output": [_JSON, _VERBOSE],
@@ -191,7 +189,7 @@ _CC = Command(
 _DOCTOR = Command(
     "doctor",
     "Find what limits this host, say what each gap costs, and print the commands that close it.",
-    text="The exit code is 1 if something holds a transfer below the rate (GAP), and else 0.",
+    text="The exit code is 1 if something limits a transfer to less than the rate (GAP), and else 0.",
     run="host.doctor",
     rows={
         "What is checked": [

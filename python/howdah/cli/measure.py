@@ -16,7 +16,7 @@ COMMANDS = (
         run="measure.probe",
         rows={
             "What is measured": [
-                Argument("HOST", "A host as ssh knows it, or an address.", key="host"),
+                Argument("HOST", "A host's name in ssh, or an address.", key="host"),
                 Option(
                     "--for TIME",
                     "How long. Default: 10s, or as long as the bursts.",
@@ -53,7 +53,7 @@ and nothing to howdah there, 5 s each at 1 Mb/s. The summary says how many bytes
         run="sweep_command.sweep_path",
         rows={
             "What is measured": [
-                Argument("HOST|PLAN.toml", "A host as ssh knows it, or a plan.", key="what"),
+                Argument("HOST|PLAN.toml", "A host's name in ssh, or a plan.", key="what"),
                 Option(
                     "--for TIME",
                     "With HOST: fit all runs into this time, as 20min.",
@@ -97,7 +97,7 @@ docs/sweep.md has every key.""",
         rows={
             "What is sent": [
                 Argument("PATTERN.toml", "What to send.", key="pattern"),
-                Argument("HOST", "The target host, as ssh knows it.", key="host"),
+                Argument("HOST", "The target host's name in ssh.", key="host"),
                 Option(
                     "--for TIME",
                     "How long, in place of the pattern's duration.",

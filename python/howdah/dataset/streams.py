@@ -20,7 +20,7 @@ _DISCARDED = 1 << 20
 _SO_MAX_PACING_RATE = 47
 """The number is of asm-generic/socket.h; the socket module has no name for it."""
 _PAUSE_S = 0.002
-"""A sink that wakes for every packet costs as the emulator does; SO_RCVLOWAT holds the window back."""
+"""A sink that wakes for every packet costs as the emulator does; SO_RCVLOWAT limits the window."""
 
 
 def _sink(port: int) -> None:

@@ -190,7 +190,7 @@ def _check_leads(client: Client, name: str) -> None:
         if time.monotonic() > until_s:
             controller, leader = literal(status.controller), literal(str(status.leader))
             raise NotHere(
-                f"{controller} stands by, and only the controller that leads, {leader}, knows when "
+                f"{controller} stands by, and only the controller that leads, {leader}, can say when "
                 f"{literal(name)} is in force: give its address with {{at}}, or leave out {{wait}}"
             )
         time.sleep(_LOOK_S)
@@ -224,7 +224,7 @@ def _until_in_force(
             return
         if asked and _leads_elsewhere(each):
             raise HowdahError(
-                f"{each.controller} does not lead any more, and only {each.leader} knows when {name} is in "
+                f"{each.controller} does not lead any more, and only {each.leader} can say when {name} is in "
                 f"force; {who} still asks for it"
             )
         if why != told and now_s >= tell_from_s:

@@ -7,7 +7,7 @@ probe was lost or none was sent.
 The base RTT is the least of a route. A queue rises above it and drains; a change of route moves it for good.
 Three signs tell them apart:
 
-- Before and after a change of route, for HOLD_S each, the least of every BLOCK_S is the same within the
+- Before and after a change of route, for STEADY_S each, the least of every BLOCK_S is the same within the
   noise. What TCP keeps in a queue moves, by its window and by what others send.
 - A good part of the move is faster than time. A queue drains no faster than time passes: where the round
   trip falls by more than the time between two probes, the second overtook the first. It grows half as fast
@@ -31,12 +31,12 @@ from howdah.values.probe import Gap
 
 Floats = NDArray[np.float64]
 
-HOLD_S = 1.5
+STEADY_S = 1.5
 BLOCK_S = 0.25
 _QUEUE, _QUEUE_LEAST_S = 0.05, 0.001
 """A queue is more than this part of the base RTT, and more than so much, above it."""
 _SAME_BLOCKS = 5 / 6
-"""The share of the blocks of HOLD_S that must be at the base."""
+"""The share of the blocks of STEADY_S that must be at the base."""
 _NOISE_LEAST_S = 150e-6
 """A sleeping core wakes up late by some 0.1 ms."""
 _NOISE_MOST = 0.01
@@ -181,19 +181,19 @@ def noise(series: Series) -> float:
 def route_changes(series: Series, noise_s: float) -> list[RouteChange]:
     """The changes of route in the order of time."""
     block = max(1, round(BLOCK_S / series.step_s))
-    hold = round(HOLD_S / BLOCK_S)
+    steady = round(STEADY_S / BLOCK_S)
     least = _least(series.rtt_s, block)
     found: list[RouteChange] = []
     first = 0
     # The move is in block k, or next to it; before it and after it stand whole blocks.
-    for k in range(hold, len(least) - hold):
-        before_s = _level(least[k - hold : k], noise_s)
-        after_s = _level(least[k + 1 : k + 1 + hold], noise_s)
-        if before_s is None or after_s is None or (k - hold) * block < first:
+    for k in range(steady, len(least) - steady):
+        before_s = _level(least[k - steady : k], noise_s)
+        after_s = _level(least[k + 1 : k + 1 + steady], noise_s)
+        if before_s is None or after_s is None or (k - steady) * block < first:
             continue
         if abs(after_s - before_s) < _MOVE_NOISES * noise_s:
             continue
-        window = slice((k - hold) * block, (k + 1 + hold) * block)
+        window = slice((k - steady) * block, (k + 1 + steady) * block)
         if change := _route_change(series, window, before_s, after_s, noise_s):
             found.append(change)
             first = change.first

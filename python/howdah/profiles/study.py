@@ -107,7 +107,7 @@ class PathProfiles(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     encrypted: bool
-    """True of encrypted streams, which a CPU may hold to less, so they make profiles of their own."""
+    """True of encrypted streams, which a CPU may limit, so they make profiles of their own."""
     capacity_bps: float | None
     runs: int
     configurations: list[ConfigurationProfile]
@@ -120,7 +120,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     paths: list[PathProfiles]
     late: int
     files: int
-    """The runs of files left out, which disks may have held back."""
+    """The runs of files left out, which disks may have limited."""
     without_rtt: int
 
 

@@ -102,7 +102,7 @@ class Classifier(ABC):
                 found = np.exp(np.log(found).reshape(len(seen), count, -1).mean(axis=1))
             found /= found.sum(axis=1, keepdims=True)
         if not np.isfinite(found).all():
-            raise HowdahError(f"{self.name} has learnt numbers that overflow; train it again")
+            raise HowdahError(f"{self.name} has numbers that overflow; train it again")
         return found
 
     def _parts(self, windows: Windows) -> int:
@@ -114,14 +114,14 @@ class Classifier(ABC):
 
     @classmethod
     def restored(
-        cls, held: Mapping[str, NDArray[np.generic]], classes: list[str], steps: int, step_s: float
+        cls, arrays: Mapping[str, NDArray[np.generic]], classes: list[str], steps: int, step_s: float
     ) -> Self:
         """The classifier of these arrays. Raises ValueError when they do not fit together."""
         self = cls()
-        if set(held) != set(cls.learnt):
+        if set(arrays) != set(cls.learnt):
             raise ValueError(f"{cls.name} needs the arrays {', '.join(cls.learnt)}")
         self.classes, self.steps, self.step_s = classes, steps, step_s
-        for name, values in held.items():
+        for name, values in arrays.items():
             setattr(self, name, values)
         if not self._is_consistent():
             raise ValueError(f"the arrays of {cls.name} do not fit together")

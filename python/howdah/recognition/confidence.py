@@ -209,20 +209,20 @@ class ClassDistance(NamedTuple):
         return {**self._asdict(), "whitening": self.whitening[np.tril_indices(len(self.mean))]}
 
     @classmethod
-    def restored(cls, held: Arrays) -> Self:
+    def restored(cls, arrays: Arrays) -> Self:
         """The distance of these arrays. Raises ValueError when they do not fit together."""
         columns = len(names())
         consistent = (
-            set(held) == set(cls._fields)
-            and has_standardiser(held["mean"], held["sd"], columns)
-            and has(held["whitening"], columns * (columns + 1) // 2)
-            and has(held["centres"], None, columns)
+            set(arrays) == set(cls._fields)
+            and has_standardiser(arrays["mean"], arrays["sd"], columns)
+            and has(arrays["whitening"], columns * (columns + 1) // 2)
+            and has(arrays["centres"], None, columns)
         )
         if not consistent:
             raise ValueError("the arrays of what is familiar do not fit together")
         whitening = np.zeros((columns, columns))
-        whitening[np.tril_indices(columns)] = held["whitening"]
-        return cls(**{**held, "whitening": whitening})
+        whitening[np.tril_indices(columns)] = arrays["whitening"]
+        return cls(**{**arrays, "whitening": whitening})
 
 
 class DistanceLimits(NamedTuple):

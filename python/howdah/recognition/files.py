@@ -2,7 +2,7 @@
 
 A file is a zip of ``.npy`` members and ``manifest.json``, a JSON document that gives dtype, shape and SHA-256
 of each. No member is compressed and none may be longer than the file, so a file cannot ask for more memory
-than it has itself; no array may hold objects, so nothing is unpickled; a shape must agree with the bytes.
+than it has itself; no array may have objects, so nothing is unpickled; a shape must agree with the bytes.
 ``numpy.load`` reads such files too. What does not fit together is refused in one line.
 """
 
@@ -132,10 +132,10 @@ def _read(file: Path, kind: type[M], *, name: str, mend: str) -> tuple[M, Arrays
 
 
 def _check_finite(arrays: Arrays, where: str, mend: str) -> None:
-    """Raises HowdahError when an array holds NaN or infinity."""
+    """Raises HowdahError when an array has NaN or infinity."""
     for name, values in arrays.items():
         if not np.isfinite(values).all():
-            raise HowdahError(f"{where}: {name} holds numbers that are not finite; {mend}")
+            raise HowdahError(f"{where}: {name} has numbers that are not finite; {mend}")
 
 
 def _shown(text: str) -> str:
@@ -174,15 +174,15 @@ def _array(member: bytes, name: str, info: ArrayInfo) -> NDArray[Any]:
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(content)
     if (dtype.str, list(shape), fortran and len(shape) > 1) != (info.dtype, info.shape, False):
         raise ValueError(f"array {name} is {dtype.str} {shape}, its manifest says {info.dtype} {info.shape}")
-    held = member[content.tell() :]
+    numbers = member[content.tell() :]
     expected = dtype.itemsize
     for length in shape:
         expected *= length
-    if len(held) != expected:
-        raise ValueError(f"array {name} has {len(held)} bytes where its shape needs {expected}")
-    if _digest(held) != info.sha256:
+    if len(numbers) != expected:
+        raise ValueError(f"array {name} has {len(numbers)} bytes where its shape needs {expected}")
+    if _digest(numbers) != info.sha256:
         raise ValueError(f"array {name} is damaged: its SHA-256 is another")
-    return np.frombuffer(held, dtype).reshape(shape)
+    return np.frombuffer(numbers, dtype).reshape(shape)
 
 
 def _digest(content: bytes) -> str:
@@ -214,12 +214,12 @@ def write_recording(recording: Recording, file: Path) -> None:
 
 def read_recording(file: Path) -> tuple[Recording, str]:
     """The recording and its digest. Raises HowdahError, one line, whatever is wrong with the file."""
-    manifest, held, digest = _read(file, _RecordingManifest, name="recording", mend=MEND)
-    if set(held) != {"times_s", "rtt_s"} or any(each.dtype != np.float64 for each in held.values()):
+    manifest, arrays, digest = _read(file, _RecordingManifest, name="recording", mend=MEND)
+    if set(arrays) != {"times_s", "rtt_s"} or any(each.dtype != np.float64 for each in arrays.values()):
         raise HowdahError(f"{file} is not a recording: it needs times_s and rtt_s of dtype <f8; {MEND}")
     kept = {name: getattr(manifest, name) for name in _OF_RECORDING}
     try:
-        return Recording(**{**kept, **held, "ours": manifest.ours or None}), digest
+        return Recording(**{**kept, **arrays, "ours": manifest.ours or None}), digest
     except HowdahError as error:
         raise HowdahError(f"{file}: {error}") from None
 
@@ -260,11 +260,11 @@ class _ModelManifest(Manifest, kw_only=True, forbid_unknown_fields=True):
 
 def save_model(model: Model, file: Path) -> str:
     """Writes a model and returns its digest. Raises HowdahError when it cannot be written."""
-    held: Arrays = {}
+    arrays: Arrays = {}
     for number, stage in enumerate(model.stages):
         distance = {_DISTANCE + name: values for name, values in stage.distance.arrays().items()}
         for name, values in {**stage.classifier.arrays(), **distance}.items():
-            held[f"{number}.{name}"] = values
+            arrays[f"{number}.{name}"] = values
     manifest = _ModelManifest(
         schema=SCHEMA,
         howdah=__version__,
@@ -285,18 +285,18 @@ def save_model(model: Model, file: Path) -> str:
             for stage in model.stages
         ],
     )
-    return _write(file, manifest, held)
+    return _write(file, manifest, arrays)
 
 
 def load_model(file: Path) -> tuple[Model, str]:
     """The model and its digest. Raises HowdahError for whatever is not a whole model of this version."""
-    manifest, held, digest = _read(file, _ModelManifest, name="model", mend=_TRAIN)
-    _check_finite(held, str(file), _TRAIN)
+    manifest, arrays, digest = _read(file, _ModelManifest, name="model", mend=_TRAIN)
+    _check_finite(arrays, str(file), _TRAIN)
     try:
         _check_model(manifest)
-        stages = [_stage(manifest, number, stage, held) for number, stage in enumerate(manifest.stages)]
-        if held:
-            raise ValueError(f"array {min(held)} belongs to no stage")
+        stages = [_stage(manifest, number, stage, arrays) for number, stage in enumerate(manifest.stages)]
+        if arrays:
+            raise ValueError(f"array {min(arrays)} belongs to no stage")
     except ValueError as error:
         raise HowdahError(f"{file} is not a model: {error}; {_TRAIN}") from None
     return Model(manifest.classes, manifest.step_s, stages, manifest.sure, manifest.ours), digest
@@ -333,10 +333,10 @@ def _is_class(name: str) -> bool:
         return False
 
 
-def _stage(manifest: _ModelManifest, number: int, stage: _StageManifest, held: Arrays) -> Stage:
-    """One stage, whose arrays are taken out of ``held``."""
+def _stage(manifest: _ModelManifest, number: int, stage: _StageManifest, arrays: Arrays) -> Stage:
+    """One stage, whose arrays are taken out of ``arrays``."""
     prefix = f"{number}."
-    mine = {name.removeprefix(prefix): held.pop(name) for name in sorted(held) if name.startswith(prefix)}
+    mine = {name.removeprefix(prefix): arrays.pop(name) for name in sorted(arrays) if name.startswith(prefix)}
     distance = {
         name.removeprefix(_DISTANCE): mine.pop(name) for name in sorted(mine) if name.startswith(_DISTANCE)
     }

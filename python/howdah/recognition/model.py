@@ -14,7 +14,7 @@ import numpy as np
 from howdah import HowdahError
 from howdah.recognition.classifier import Classifier
 from howdah.recognition.confidence import ClassDistance, cooled, is_sure
-from howdah.recognition.recording import NOTHING, Burst, Recording, holds
+from howdah.recognition.recording import NOTHING, Burst, Recording, includes
 from howdah.recognition.rows import Floats, Mask
 from howdah.recognition.windows import (
     LEAST_ANSWERED,
@@ -144,7 +144,7 @@ class Model:
         windows, starts_s = cut(recording, self.length_s, self.step_s)
         if not len(windows):
             raise HowdahError(
-                f"run {recording.run!r} holds no whole window of {self.length_s:g} s; record for longer"
+                f"run {recording.run!r} has no whole window of {self.length_s:g} s; record for longer"
             )
         if recording.situation != self.ours:
             raise HowdahError(
@@ -179,7 +179,7 @@ class Model:
         return self._recognised(self.at(windows), [float(times_s[-1]) - lengths[-1]])[0]
 
     def _recognised(self, answers: Answers, starts_s: Sequence[float]) -> list[Recognition]:
-        bbr = np.array([holds(name, "bbr") for name in self.classes])
+        bbr = np.array([includes(name, "bbr") for name in self.classes])
         sure = self.is_sure(answers)
         return [
             Recognition(

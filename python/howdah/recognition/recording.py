@@ -94,8 +94,8 @@ class Recording:
         for name in (self.run, self.path):
             if not (name.isprintable() and 0 < len(name) <= _LONGEST_NAME):
                 yield "its run or its path has no name fit to print"
-        for what, held in (("background", self.background), ("streams of ours", self.ours)):
-            for name, streams in (held or {}).items():
+        for what, named in (("background", self.background), ("streams of ours", self.ours)):
+            for name, streams in (named or {}).items():
                 if not (_NAME.fullmatch(name) and 1 <= streams <= _MOST_STREAMS):
                     yield f"{streams} streams of {name!r} are no {what}"
 
@@ -139,7 +139,7 @@ def background(text: str) -> dict[str, int]:
     return found
 
 
-def holds(named: str, congestion_control: str) -> bool:
+def includes(named: str, congestion_control: str) -> bool:
     """Whether a class of this name has streams of that congestion control."""
     return congestion_control in {part.partition(" ")[2] for part in named.split(", ")}
 

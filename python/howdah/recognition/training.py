@@ -21,7 +21,7 @@ from howdah.recognition.classifier import SEED, Classifier
 from howdah.recognition.confidence import ClassDistance, NoveltyScores, StageProbabilities, StoppingScore
 from howdah.recognition.features import features
 from howdah.recognition.model import Model, Stage, stage_lengths
-from howdah.recognition.recording import Recording, holds
+from howdah.recognition.recording import Recording, includes
 from howdah.recognition.rows import Floats
 from howdah.recognition.windows import (
     Codes,
@@ -306,7 +306,7 @@ def score(judged: HeldOut, classes: Sequence[str], protocol: Protocol) -> Scores
     said = likely.argmax(axis=1)
     confusion = np.zeros((len(classes), len(classes)), int)
     np.add.at(confusion, (judged.codes, said), 1)
-    bbr = np.array([holds(name, "bbr") for name in classes])
+    bbr = np.array([includes(name, "bbr") for name in classes])
     mixed = bool(bbr.any() and not bbr.all())
     right_bbr = (likely[:, bbr].sum(axis=1) > 0.5) == bbr[judged.codes]
     return Scores(

@@ -176,9 +176,7 @@ def examples(recordings: Sequence[Recording], length_s: float, step_s: float) ->
     steps = steps_in(length_s, step_s)
     own = _joined([_examples(each, length_s, step_s, 0) for each in recordings])
     if not len(own.labels):
-        raise HowdahError(
-            f"no recording holds a window of {length_s:g} s; record longer, or take shorter ones"
-        )
+        raise HowdahError(f"no recording has a window of {length_s:g} s; record longer, or take shorter ones")
     late = sorted({steps * part // OFFSETS for part in range(1, OFFSETS)} - {0})
     between = [_examples(each, length_s, step_s, skipped) for each in recordings for skipped in late]
     return own._replace(between=_joined(between))

@@ -4,11 +4,11 @@
 
 With the login kept, to start a far end still costs two round trips and the start of a program. So after a
 copy that went well the next far end is started at once (``leave``), says its hello, and waits as long as a
-login is kept. A process of its own holds the pipes of that ssh and gives them to the first copy that asks for
-the same: this release, the host, howdah there, and all that ssh resolves for it. The protocol has no part in
-it. However the holder ends, its pipes close, and with them ssh and the far end.
+login is kept. A process of its own, the keeper, has the pipes of that ssh. It gives them to the first copy
+that asks for the same: this release, the host, howdah there, and all that ssh resolves for it. The protocol
+has no part in it. However the keeper ends, its pipes close, and with them ssh and the far end.
 
-Meanwhile the holder also connects to the data port of that far end, as often as the copy before had streams.
+Meanwhile the keeper also connects to the data port of that far end, as often as the copy before had streams.
 The next copy gets these connections with the pipes, and begins on them.
 """
 
@@ -104,7 +104,7 @@ class FarSession:
         self.session = _native.Session(self.far.read_fd, self.far.write_fd, made, fill=fill)
 
     def settle(self) -> None:
-        """Closes the spare pipes, after which the session alone holds them."""
+        """Closes the spare pipes, after which the session alone has them."""
         spare, self.spare = self.spare, None
         for fd in spare or ():
             os.close(fd)
@@ -130,7 +130,7 @@ class FarSession:
 
 _begun: list[FarSession] = []
 _ending: list[ssh.FarProcess] = []
-_holders: list[int] = []
+_keepers: list[int] = []
 """Processes that keep far ends, started here and perhaps ended since."""
 
 
@@ -192,7 +192,7 @@ def drop() -> None:
 
 
 def release(session: FarSession) -> None:
-    """Leaves a far end that ends by itself; what it held here is given back when the next one is taken."""
+    """Leaves a far end that ends by itself; what it used here is given back when the next one is taken."""
     _ending.append(session.far)
 
 
@@ -206,11 +206,11 @@ def leave(
     how_many = f"{ahead.count}{'+' if ahead.fill else ''}"
     argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host, _role(ports), how_many]
     streams = (ssh.nowhere(), ssh.nowhere(), ssh.nowhere())
-    _holders.append(ssh.spawn(argv + ([command] if command else []), streams, session=True))
+    _keepers.append(ssh.spawn(argv + ([command] if command else []), streams, session=True))
 
 
 def main(words: list[str]) -> int:
-    """``howdah standby HOST ROLE N[+] [COMMAND]``: holds a far end until a copy takes it, or it ends.
+    """``howdah standby HOST ROLE N[+] [COMMAND]``: keeps a far end until a copy takes it, or it ends.
 
     With N connections to it; ``+`` has the copy fill a window of each.
     """
@@ -230,16 +230,16 @@ def main(words: list[str]) -> int:
 
 
 def _reap() -> None:
-    """Gives back what far ends and holders held that have ended: a program may make many copies."""
+    """Gives back what far ends and keepers used that have ended: a program may make many copies."""
     for far in list(_ending):
         if far.exit_status(0.0) is not None:
             with contextlib.suppress(ValueError):  # Another thread has done it.
                 _ending.remove(far)
                 far.close()
-    for pid in list(_holders):
+    for pid in list(_keepers):
         with contextlib.suppress(ChildProcessError, ValueError):
             if os.waitpid(pid, os.WNOHANG)[0]:
-                _holders.remove(pid)
+                _keepers.remove(pid)
 
 
 def _role(ports: "Ports | None") -> str:
@@ -293,7 +293,7 @@ def _keep(login: ssh.Login, command: str | None, role: str, ahead: Ahead) -> Non
 
 
 def _listen(listener: socket.socket, path: str) -> bool:
-    """Binds the socket; false when another holder is there already."""
+    """Binds the socket; false when another keeper is there already."""
     try:
         with _socket() as asking:
             asking.connect(path)

@@ -263,19 +263,17 @@ def window_bps(cell: Cell) -> float:
 
 
 def limit_words(cells: PathCells, cell: Cell) -> str:
-    """The limit in words, as ``held by its buffers, which let 53 Mb/s through``."""
+    """The limit in words, as ``limited by its buffers, which let 53 Mb/s through``."""
     match limiting_factor(cells, cell):
         case "link":
             return f"at what the path carries, {gigabits(cells.most_bps)}"
         case "buffers":
-            return f"held by its buffers, which let {gigabits(window_bps(cell))} through"
+            return f"limited by its buffers, which let {gigabits(window_bps(cell))} through"
         case "losses":
-            return f"held by losses, {_sent_again(cells, cell):,.0f} segments sent again in a run"
+            return f"limited by losses, {_sent_again(cells, cell):,.0f} segments sent again in a run"
         case "growth":
-            elapsed_s = _median(cells, cell, "elapsed_s")
-            return (
-                f"held by windows that still grow, in runs of {elapsed_s:.3g} s without loss (paper: 100 s)"
-            )
+            in_runs = f"in runs of {_median(cells, cell, 'elapsed_s'):.3g} s without loss (paper: 100 s)"
+            return f"limited by windows that still grow, {in_runs}"
 
 
 def _sent_again(cells: PathCells, cell: Cell) -> float:
@@ -300,7 +298,7 @@ def limits_summary(cells: PathCells, shown: Sequence[Cell]) -> list[str]:
 
 _KINDS: dict[LimitingFactor, str] = {
     "link": "at what the path carries",
-    "buffers": "held by buffers",
-    "losses": "held by losses",
-    "growth": "held by windows that still grow",
+    "buffers": "limited by buffers",
+    "losses": "limited by losses",
+    "growth": "limited by windows that still grow",
 }

@@ -69,7 +69,7 @@ class Material:
         }
         """Runs that were spoilt by the machine, by RTT; they do not count."""
         self.not_memory = len(runs) - len(memory)
-        """Runs of files, which a disk may have held; they do not count."""
+        """Runs of files, which a disk may have limited; they do not count."""
         others = [
             PathCells(name, _of_one_length(counted.where(path=name))) for name in by_size if name != self.path
         ]

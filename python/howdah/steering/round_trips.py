@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from howdah.probing.series import HOLD_S, Floats, RouteChange, Series, events, queues
+from howdah.probing.series import STEADY_S, Floats, RouteChange, Series, events, queues
 from howdah.steering.sources import By, RttSample, RttSource
 from howdah.steering.tunables import TUNED
 from howdah.values.listened import RouteMoved
@@ -85,7 +85,7 @@ def _spans(states: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> list[tuple[i
     return [(begin, end, int(states[begin])) for begin, end in pairwise(edges) if states[begin] != 0]
 
 
-_MOVED_S = TUNED.route_every_s + 4 * HOLD_S
+_MOVED_S = TUNED.route_every_s + 4 * STEADY_S
 """A change of route is found within it."""
 
 

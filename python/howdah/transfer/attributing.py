@@ -30,7 +30,7 @@ def found(record: Record, last: Outcome, request: Request) -> Bottleneck | None:
 
 
 def known_bps(why: Why) -> float | None:
-    """What the path is known to carry, by earlier copies that no host held back, or by its profile."""
+    """What the path is known to carry, by earlier copies that no host limited, or by its profile."""
     memory = why.memory
     if memory is not None and memory.same_route and not memory.at_least:
         return memory.rate_mid_bps

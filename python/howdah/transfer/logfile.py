@@ -22,7 +22,7 @@ from howdah.values.verification import Counts
 # Where it is a FIFO without a reader, opening it must not wait for one.
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 _AT_ONCE_BYTES = 1 << 18
-"""The most of the digests that is read in one look, so that a million small files do not hold up a copy."""
+"""The most of the digests that is read in one look, so that a million small files do not delay a copy."""
 
 
 class LogFile:

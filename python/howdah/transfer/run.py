@@ -52,7 +52,7 @@ class Done(NamedTuple):
 
     record: Record
     file: Path | None
-    """The file that holds the record; None for a dry run, or when nothing was begun."""
+    """The file that has the record; None for a dry run, or when nothing was begun."""
     exit_code: int
     archive_error: str | None
     """The reason why the record could not be kept; None: it was, or was not to be."""
@@ -362,7 +362,7 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
             display.waiting(f"paused; continue with: howdah continue {run.id.rpartition('-')[2]}")
         steers = pilot
         held = now.latest is not None and now.latest.held_by_rule
-        if run.service.judges and (held or run.valve.holds):
+        if run.service.judges and (held or run.valve.applies):
             run.service.rest()
             steers = _stays
         run.detour.tell(now, display.far_says)
@@ -375,7 +375,7 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
 
 
 def _stays(now: Progress) -> None:
-    """The pilot of a copy that a limit holds: all stays as it is."""
+    """The pilot of a copy while a limit or a rule applies: all stays as it is."""
 
 
 def _show(run: State, display: Display, now: Progress) -> None:

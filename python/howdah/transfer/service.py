@@ -64,11 +64,11 @@ class Service:
 
     @property
     def judges(self) -> bool:
-        """Whether its pilot judges the path by what the copy gets, in vain where a limit holds that."""
+        """Whether its pilot judges the path by what the copy gets, in vain where a limit applies."""
         return False
 
     def rest(self) -> None:
-        """Measures nothing while a limit holds the copy, until its pilot is asked again."""
+        """Measures nothing while a limit applies, until its pilot is asked again."""
 
     def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
         """The pilot of the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule.

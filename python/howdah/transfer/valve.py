@@ -12,8 +12,8 @@ import msgspec
 from howdah.remote.messages import Limit, Progress
 from howdah.values.limit import Limited, Limits
 
-HELD_SHARE = 0.85
-"""A copy that moved so much of what a limit lets through was held by it."""
+LIMITED_SHARE = 0.85
+"""A limit slowed a copy that moved so much of what the limit lets through."""
 
 LOOK_MOST_S = 2.0
 """The longest time between two looks that is accounted for; they come every 0.1 s."""
@@ -52,7 +52,7 @@ class Valve:
         return self._paused
 
     @property
-    def holds(self) -> bool:
+    def applies(self) -> bool:
         """Whether the copy sends less than it would: what it gets then says nothing of the path."""
         return self._paused or self._limits.now_bps() is not None
 
@@ -119,8 +119,8 @@ class Valve:
         )
         if not self._limited_s:
             return made
-        held = self._moved_bytes >= HELD_SHARE * self._let_bytes
-        return msgspec.structs.replace(made, held="held" if held else "slower")
+        slowed = self._moved_bytes >= LIMITED_SHARE * self._let_bytes
+        return msgspec.structs.replace(made, held="held" if slowed else "slower")
 
     def _now(self) -> Limit:
         with self._lock:

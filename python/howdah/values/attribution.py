@@ -269,10 +269,10 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     ramp: float
     """The part of the time in which streams were in slow start."""
     filled: float
-    """The part of the time in which nothing but the network held the sockets back."""
+    """The part of the time in which nothing but the network limited the sockets."""
     drained: float
-    """The part of the time behind that in which sockets had sent all that they had, though nothing the path
-    does held them back."""
+    """The part of the time behind that in which sockets had sent all that they had, though nothing
+    that the path does limited them."""
     rate_bps: float
     evidence: str
     """What was seen of the path."""
@@ -468,13 +468,13 @@ def _filled(samples: list[Sample], begins_s: float) -> float:
 
     It is no more than the rate is of what was delivered then: a sender in bursts is seen in their midst.
     """
-    held = [each for each in samples if each.limited == "cwnd"]
-    delivered_bps = sum(each.delivery_rate_bps for each in held) / len(held) if held else 0.0
+    full = [each for each in samples if each.limited == "cwnd"]
+    delivered_bps = sum(each.delivery_rate_bps for each in full) / len(full) if full else 0.0
     took_s = samples[-1].t_s - begins_s
     if not delivered_bps or took_s <= 0:
         return 0.0
     rate_bps = samples[-1].bytes_acked * 8 / took_s
-    return min(len(held) / len(samples), rate_bps / delivered_bps)
+    return min(len(full) / len(samples), rate_bps / delivered_bps)
 
 
 def _drained(samples: list[Sample], begins_s: float) -> float:

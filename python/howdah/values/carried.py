@@ -23,10 +23,10 @@ MOVING_SPANS = 2.0
 """A copy must have moved for so many spans, or its mean is no more than its start."""
 
 LEAST_BYTES = 2**20
-"""A copy of less says nothing: the first windows of its streams hold a large part of it."""
+"""A copy of less says nothing: the first windows of its streams are a large part of it."""
 
 HOSTS_SHARE = 0.5
-"""The part of the samples in a span in which a host held its stream, from which on a host held the copy."""
+"""A host limited the copy from this part of the samples of a span on, in which it limited its stream."""
 
 _BY_HOSTS = frozenset({"app", "rwnd", "sndbuf"})
 
@@ -66,8 +66,8 @@ def carried(outcome: Outcome, rtt_s: float | None, paced: bool = False) -> Carri
     if found is None and not whole:
         return None
     rate_bps, by_hosts = found or (outcome.moving_bps, _share([each.limited for each in outcome.samples]))
-    held = paced or by_hosts >= HOSTS_SHARE
-    return Carried(rate_bps=rate_bps, rtt_s=base_s, held_by="hosts" if held else "path")
+    limited = paced or by_hosts >= HOSTS_SHARE
+    return Carried(rate_bps=rate_bps, rtt_s=base_s, held_by="hosts" if limited else "path")
 
 
 def _share(limits: Sequence[str | None]) -> float:
@@ -105,7 +105,7 @@ def _instants(samples: Sequence[Sample]) -> list[_Instant]:
 def _most(
     instants: Sequence[_Instant], span_s: float, *, with_holes: bool = False
 ) -> tuple[float, float] | None:
-    """The highest rate of a span and the share of its samples that hosts held; None: there is no span.
+    """The highest rate of a span and the share of its samples that hosts limited; None: there is no span.
 
     Holes are filled for a round trip after something was sent again.
     """

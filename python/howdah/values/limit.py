@@ -28,7 +28,7 @@ class Span(NamedTuple):
     """The minutes of the day at which it begins and ends, the end not included; past midnight where the end
     is before the begin. None: at all hours."""
 
-    def holds(self, minute: int) -> bool:
+    def applies(self, minute: int) -> bool:
         """Whether it counts at a minute of the day."""
         if self.hours is None:
             return True
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a copy may send, all streams together. The first span that holds counts; without one, no limit."""
+    """What a copy may send, all streams together. The first span that applies counts; if none, no limit."""
 
     spans: tuple[Span, ...] = ()
 
@@ -66,7 +66,7 @@ class Limits(NamedTuple):
         """The limit at a local time, by default now; None: there is none."""
         at = at or datetime.now()
         minute = at.hour * 60 + at.minute
-        return next((span.most_bps for span in self.spans if span.holds(minute)), None)
+        return next((span.most_bps for span in self.spans if span.applies(minute)), None)
 
     def in_words(self) -> str:
         """As it may be written; ``none`` where there is no limit at any hour."""
@@ -83,7 +83,7 @@ class Limited(msgspec.Struct, frozen=True, kw_only=True):
     limited_s: float = 0.0
     """The seconds in which a limit counted while the copy moved and was not paused."""
     held: Literal["held", "slower"] | None = None
-    """Whether the limit held the copy, or it was slower than the limit in those seconds; null without any."""
+    """Whether the limit slowed the copy, or it was slower anyway in those seconds; null without any."""
     paused_s: float = 0.0
     changes: int = 0
     """How often limits were changed, or a pause begun or ended, by somebody."""

@@ -56,7 +56,7 @@ class PastCopy(NamedTuple):
     rtt_s: float
     rate_bps: float
     by_path: bool
-    """Whether the path, and not a host, held it."""
+    """Whether the path, and not a host, limited it."""
     others: bool | None
     """Whether competing traffic was recognised; None: nobody measured that."""
     address: str | None
@@ -114,7 +114,7 @@ class PathMemory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     latest_bps: float
     """What the newest copy carried."""
     at_least: bool
-    """Whether hosts held all of those copies, so that the path may carry more."""
+    """Whether hosts limited all of those copies, so that the path may carry more."""
     copies: int
     age_s: float
     """The age of the newest copy."""

@@ -61,7 +61,7 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
     background: str | None = None
     """The likeliest class, as ``1 bbr, 1 cubic``; null: cannot be told."""
     probability: float | None = None
-    """Null where the path is unlike those that the model knows, and no queue says that anybody sends."""
+    """Null where the path is unlike those in the model's training, and no queue says that anybody sends."""
     bbr: float | None = None
     """Probability that there is any BBR."""
     new: bool = False

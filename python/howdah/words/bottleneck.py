@@ -1,4 +1,4 @@
-"""What held a copy back, in a sentence, and what mends it."""
+"""What limited a copy, in a sentence, and what mends it."""
 
 from typing import NamedTuple
 

@@ -62,7 +62,7 @@ def loading(done: Loading) -> str:
 def remembering(told: dict[str, Memory]) -> list[str]:
     """What ``howdah cc load resume`` says of the paths in the archive."""
     if not told:
-        return ["the archive remembers no path that connections may begin with; see: howdah archive paths"]
+        return ["the archive has no path that connections may begin with; see: howdah archive paths"]
     return [f"{printable(path)}: {remembered(memory)}" for path, memory in told.items()]
 
 
@@ -101,7 +101,7 @@ def remembered(done: Memory) -> str:
 
 def forgotten(done: Memory) -> str:
     """The text of ``howdah cc set resume --none``."""
-    return f"hd_resume knows nothing of connections {_where(done)} any more; {_came_of(done)}"
+    return f"hd_resume has nothing for connections {_where(done)} any more; {_came_of(done)}"
 
 
 def _where(memory: Memory) -> str:

@@ -170,7 +170,7 @@ def _changes(record: Record) -> list[str]:
 
 
 def _slow(record: Record) -> list[str]:
-    """The line on what held it back, where one cause did. Of a limit that was asked for another says it."""
+    """The line on what limited it, where one cause did. Of a limit that was asked for another says it."""
     found = record.bottleneck
     if record.outcome is None or found is None or found.main is None:
         return []
@@ -197,16 +197,16 @@ def _shared(share: Shared | None) -> list[str]:
 
 
 def _limited(limited: Limited | None) -> list[str]:
-    """``Limit: 50 Mb/s, which held it``."""
+    """``Limit: 50 Mb/s, which slowed the copy``."""
     if limited is None:
         return []
-    told = {"held": ", which held the copy back", "slower": "; the copy was slower anyway", None: ""}
+    told = {"held": ", which slowed the copy", "slower": "; the copy was slower anyway", None: ""}
     if limited.most_bps is None:
         told[None] = ", which did not apply at this hour"
     lines = [f"Limit: {limited.limit}{told[limited.held]}"] if limited.limit != "none" or limited.held else []
     if limited.held and limited.changes:
         lines[0] = f"Limit: {limited.limit} at the end; while a limit applied, "
-        lines[0] += "it held the copy back" if limited.held == "held" else "the copy was slower anyway"
+        lines[0] += "it slowed the copy" if limited.held == "held" else "the copy was slower anyway"
     if limited.paused_s:
         lines.append(f"Paused: {format_duration(limited.paused_s)} in all")
     return lines

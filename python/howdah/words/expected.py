@@ -98,7 +98,7 @@ def _verdict(record: Record, memory: PathMemory) -> str:
     if carried is None or memory.copies == 1:
         return ""
     if carried.rate_bps < memory.rate_low_bps:
-        by_hosts = "; a disk, a processor or a buffer held it" if carried.held_by == "hosts" else ""
+        by_hosts = "; a disk, a processor or a buffer limited it" if carried.held_by == "hosts" else ""
         return f", less than before{by_hosts}"
     return ", more than before" if carried.rate_bps > memory.rate_high_bps else ""
 

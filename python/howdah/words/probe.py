@@ -18,6 +18,7 @@ LEAST_NAMED = 0.5
 _SMALL_S = 1e-4
 """A time of which 10 µs are more than a tenth."""
 _BY = {"icmp": "ICMP echo", "udp": "UDP"}
+_UNLIKE = "on a path unlike those in the model's training"
 
 
 class ProbeLines(ProbeDisplay):
@@ -122,10 +123,10 @@ def others(found: Others) -> str:
     if found.background is None:
         return f"cannot tell: {found.why}"
     if found.probability is None:
-        return f"{found.background}: hardly a probe met a queue, on a path unlike those that the model knows"
+        return f"{found.background}: hardly a probe met a queue, {_UNLIKE}"
     likely = sorted(found.classes.items(), key=lambda item: -item[1])
     if found.new and likely[0][0] == "nobody":
-        return f"{_class(*likely[0])}, on a path unlike those that the model knows"
+        return f"{_class(*likely[0])}, {_UNLIKE}"
     if found.new:
         return f"none of the known classes; nearest to it is {_class(*likely[0])}"
     if found.probability >= LEAST_NAMED:

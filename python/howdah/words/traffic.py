@@ -49,7 +49,7 @@ def _of(record: Record) -> Traffic | None:
     try:
         return decoding.from_plain(record.traffic, Traffic)
     except msgspec.ValidationError as error:
-        raise HowdahError(f"{record.id} has traffic that this version does not know: {error}") from None
+        raise HowdahError(f"{record.id} has traffic that this version cannot read: {error}") from None
 
 
 def described(record: Record) -> list[str]:

@@ -198,7 +198,7 @@ class Follow:
             self._task.result()
         if not self._complete.is_set():
             raise Unreachable(
-                f"the NATS server at {self._nats.where} did not say within {_FIRST_S:g} s what it holds"
+                f"the NATS server at {self._nats.where} did not say within {_FIRST_S:g} s what it has"
             )
 
     async def stop(self) -> None:

@@ -50,21 +50,21 @@ def runs_that_count(runs: Runs) -> CountedRuns:
     known = np.isfinite(runs.rate_bps) & (runs.rate_bps > 0) & np.isfinite(runs.rtt_s) & (runs.rtt_s > 0)
     short = (runs.sweep == "") & (runs.elapsed_s < LEAST_S)
     candidates = known & ~runs.late & ~short
-    held = np.zeros(len(runs), np.bool_)
+    limited = np.zeros(len(runs), np.bool_)
     (files,) = np.nonzero(candidates & ~runs.memory)
     if len(files):
         traces = runs.traces(runs.id[files].tolist())
         for index in files:
             trace = traces.get(str(runs.id[index]))
-            held[index] = trace is None or np.isin(trace.limited, _NETWORK).mean() < OPEN_SHARE
+            limited[index] = trace is None or np.isin(trace.limited, _NETWORK).mean() < OPEN_SHARE
     reasons = (
         (~known, "without a rate or round-trip time"),
         (known & runs.late, "spoilt by a machine too slow for the lab's link"),
         (known & ~runs.late & short, f"shorter than {LEAST_S:g} s"),
-        (held, "of files, and perhaps limited by a disk or a CPU"),
+        (limited, "of files, and perhaps limited by a disk or a CPU"),
     )
     left_out = [f"{count(int(which.sum()), 'run')} {why}" for which, why in reasons if which.any()]
-    return CountedRuns(runs[candidates & ~held], left_out)
+    return CountedRuns(runs[candidates & ~limited], left_out)
 
 
 def profile(runs: Runs) -> Runs:

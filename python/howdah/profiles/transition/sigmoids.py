@@ -221,14 +221,14 @@ def _steps(
     rate = counts * value * (1 - value)
     miss, square = rate * (value - goal), rate**2
     by_slope, by_shift = np.sum(miss * place, axis=1), np.sum(miss, axis=1)
-    held_slope = (now.slope <= 0) & (by_slope > 0)
-    held_shift = (now.shift <= 0) & (by_shift > 0)
+    fixed_slope = (now.slope <= 0) & (by_slope > 0)
+    fixed_shift = (now.shift <= 0) & (by_shift > 0)
     return _solve(
-        np.where(held_slope, 1.0, np.sum(square * place**2, axis=1) * (1 + damping) + _TINY),
-        np.where(held_slope | held_shift, 0.0, np.sum(square * place, axis=1)),
-        np.where(held_shift, 1.0, np.sum(square, axis=1) * (1 + damping) + _TINY),
-        np.where(held_slope, 0.0, by_slope),
-        np.where(held_shift, 0.0, by_shift),
+        np.where(fixed_slope, 1.0, np.sum(square * place**2, axis=1) * (1 + damping) + _TINY),
+        np.where(fixed_slope | fixed_shift, 0.0, np.sum(square * place, axis=1)),
+        np.where(fixed_shift, 1.0, np.sum(square, axis=1) * (1 + damping) + _TINY),
+        np.where(fixed_slope, 0.0, by_slope),
+        np.where(fixed_shift, 0.0, by_shift),
     )
 
 
