@@ -37,13 +37,14 @@ class Event(StrEnum):
     PROBE_CAPACITY = "what the path carries would help"
     PROBE_EXCLUSIVITY = "the plan's streams fill the path"
     PROBED = "the probe is over"
+    RESTORE = "a bound that is over is still in force"
     ROUTE_CHANGED = "the route has changed"
     REFUSED = "a command was refused"
     FAIL = "nobody can be asked"
 
 
 class Transition(NamedTuple):
-    """An event leads from each of these phases to one of those."""
+    """An event leads from each of these phases to one of those; to none: it stays."""
 
     phases: tuple[Phase, ...]
     event: Event
@@ -68,7 +69,7 @@ _FREE = (_P.PLANNED, _P.EASING, _P.QUIET, _P.TRIAL)
 _STAYS = (_P.PLANNED, _P.QUIET, _P.TRIAL, *_PACED)
 
 TRANSITIONS = (
-    Transition((_P.EASING, _P.TRIAL, *_PACED), Event.RELEASE, (_P.PLANNED,)),
+    Transition((_P.EASING, _P.QUIET, _P.TRIAL, *_PACED), Event.RELEASE, (_P.PLANNED,)),
     Transition((_P.EASING, _P.QUIET), Event.GROW, (_P.PLANNED, _P.QUIET)),
     Transition((*_FREE, *_PACED), Event.PACE, _PACED),
     Transition((*_FREE, *_PACED), Event.UNDO, (_P.PLANNED, *_PACED)),
@@ -85,7 +86,7 @@ TRANSITIONS = (
     Transition((_P.TRIAL,), Event.ROUTE_CHANGED, (_P.PACED,)),
     Transition((_P.PACED,), Event.ROUTE_CHANGED, (_P.PLANNED, _P.TRIAL)),
     Transition((_P.EASING,), Event.REFUSED, (_P.PLANNED, _P.QUIET, _P.TRIAL, _P.PACED)),
-    Transition((_P.STARTING,), Event.REFUSED, (_P.PACED,)),
+    Transition((*_FREE, *_PACED), Event.RESTORE, ()),
     Transition((*_FREE, *_PACED, _P.PROBING_CAPACITY, _P.PROBING_EXCLUSIVITY), Event.FAIL, (_P.ENDED,)),
 )
 """All transitions. Where a phase considers several moves the first that can be made counts."""
@@ -129,8 +130,8 @@ def picture() -> str:
     diagram = ["stateDiagram-v2", "    [*] --> Steering", "    state Steering {", *arrows, "    }", ends]
     phases = [f"| {phase} | {_DOES[phase]} |" for phase in Phase]
     rows = [
-        f"| {_words(row.event)} | {row.event.value} | {', '.join(row.phases)} | {', '.join(row.leads_to)} |"
-        for row in TRANSITIONS
+        f"| {_words(row.event)} | {row.event.value} | {', '.join(row.phases)} | {after or 'the same'} |"
+        for row, after in ((each, ", ".join(each.leads_to)) for each in TRANSITIONS)
     ]
     return "\n".join(
         [
