@@ -92,12 +92,14 @@ class ExclusivityProbe:
         """Judges by the latest round trip. A bound in force goes on where nobody else is there."""
         if self.step is None:
             return self, _NOTHING
+        if self.moved:
+            return self._ends()
         if self.step == "back":
             return self._back(t_s, rtt_s, base_rtt_s)
         probe = self
         if rtt_s is None or queues(rtt_s, base_rtt_s):
             probe = replace(self, queued_s=t_s)
-        if t_s - probe.queued_s >= TUNED.exclusivity_empty_s and not probe.moved:
+        if t_s - probe.queued_s >= TUNED.exclusivity_empty_s:
             return probe._told(True) if probe.step == "again" else probe._ask("back", None)
         return probe._waits(t_s, base_rtt_s)
 
@@ -112,9 +114,13 @@ class ExclusivityProbe:
         if waited_s >= lasting(
             TUNED.exclusivity_longest_s, TUNED.exclusivity_longest_round_trips, base_rtt_s
         ):
-            probe, answer = replace(self, not_back=0)._ask("end", None)
-            return probe, answer._replace(told=False)
+            return self._ends()
         return self, _NOTHING
+
+    def _ends(self) -> "tuple[ExclusivityProbe, Answer]":
+        """What was bounded is free again, and nobody is taken to be away."""
+        probe, answer = replace(self, not_back=0)._ask("end", None)
+        return probe, answer._replace(told=False)
 
     def _back(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> "tuple[ExclusivityProbe, Answer]":
         """The queue is to come back."""
@@ -124,7 +130,7 @@ class ExclusivityProbe:
         if t_s - self.since_s < back_s:
             return self, _NOTHING
         probe = replace(self, step=None, not_back=self.not_back + 1)
-        asked_enough = probe.not_back >= TUNED.exclusivity_tries or probe.moved
+        asked_enough = probe.not_back >= TUNED.exclusivity_tries
         return probe._told(False) if asked_enough else (probe, _NOTHING)
 
     def _bound_again(self) -> "tuple[ExclusivityProbe, Answer]":
