@@ -133,6 +133,17 @@ def test_the_bound_of_a_probe_whose_end_is_refused_ends_all_the_same() -> None:
     assert TUNED.dwell_s <= ended_s - refused_s < TUNED.dwell_s + 1
 
 
+def test_streams_that_have_nothing_to_send_are_not_bounded_to_nothing() -> None:
+    """The queue is of others, or of a moment before."""
+    state, _ = step(begun(), Recognised(Belief({})))
+    for number in range(1, 300):
+        idle = tick(number / 10)._replace(rates_bps=[0.0] * 8, long_rates_bps=[0.0] * 8)
+        state, command = step(state, idle)
+        assert command is None or command.choice.pacing_bps != 0
+        if command is not None:
+            state, _ = step(state, came(state, number / 10))
+
+
 class Bounded:
     """A policy that prefers streams of another bound than an equal share."""
 

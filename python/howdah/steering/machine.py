@@ -283,7 +283,8 @@ def _begin_probe(state: State, tick: Tick) -> Stepped:
     if not (for_capacity or for_exclusivity) or base_s is None or rtt_s is None:
         return state, None
     rates_bps = tick.long_rates_bps if for_exclusivity else tick.rates_bps
-    if rates_bps is None:
+    if rates_bps is None or sum(rates_bps) < TUNED.slow_bps:
+        # Streams that have nothing to send would be bounded to it.
         return state, None
     if for_exclusivity:
         exclusivity, bound = state.exclusivity.begin(rtt_s, base_s, rates_bps)
