@@ -45,6 +45,8 @@ class ExclusivityProbe:
     eased: int = 0
     queue_s: float = 0.0
     """The queue before."""
+    own_s: float = 0.0
+    """The queue that paced streams make for one another, so that it does not end."""
     since_s: float = 0.0
     queued_s: float = 0.0
     not_back: int = 0
@@ -64,9 +66,12 @@ class ExclusivityProbe:
         return level_bps(self.most_bps, bound_bps) * (1 - self.less) ** self.eased
 
     def begin(
-        self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]
+        self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float], own_s: float = 0.0
     ) -> "tuple[ExclusivityProbe, Bound]":
-        """Streams that have had so much each are to be bounded: to how much."""
+        """Streams that have had so much each are to be bounded: to how much.
+
+        ``own_s`` is the queue that they make for one another at most when they are paced.
+        """
         queue_s = rtt_s - base_rtt_s
         less = max(TUNED.exclusivity_less, queue_s / TUNED.exclusivity_ends_s)
         less = min(TUNED.exclusivity_most_less, less)
@@ -79,6 +84,8 @@ class ExclusivityProbe:
             less=less,
             eased=0,
             queue_s=queue_s,
+            # A queue of which half is left may be of others.
+            own_s=min(own_s, TUNED.exclusivity_back * queue_s),
             moved=False,
         )
         return begun, Bound(begun.each_bps(begun.less_bps))
@@ -97,7 +104,7 @@ class ExclusivityProbe:
         if self.step == "back":
             return self._back(t_s, rtt_s, base_rtt_s)
         probe = self
-        if rtt_s is None or queues(rtt_s, base_rtt_s):
+        if rtt_s is None or queues(rtt_s, base_rtt_s + self.own_s):
             probe = replace(self, queued_s=t_s)
         if t_s - probe.queued_s >= TUNED.exclusivity_empty_s:
             return probe._told(True) if probe.step == "again" else probe._ask("back", None)

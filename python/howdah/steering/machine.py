@@ -19,7 +19,7 @@ from howdah.steering.path_state import PathState
 from howdah.steering.policy import Policy, Situation
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import Event, Phase, check
-from howdah.steering.throughput import Bound, Look
+from howdah.steering.throughput import Bound, Look, own_queue_s
 from howdah.steering.tunables import TUNED
 from howdah.values.outcome import Change
 from howdah.values.reason import Reason, Why
@@ -287,7 +287,8 @@ def _begin_probe(state: State, tick: Tick) -> Stepped:
         # Streams that have nothing to send would be bounded to it.
         return state, None
     if for_exclusivity:
-        exclusivity, bound = state.exclusivity.begin(rtt_s, base_s, rates_bps)
+        own_s = own_queue_s(len(rates_bps), arbiter.capacity_bps or sum(rates_bps), base_s)
+        exclusivity, bound = state.exclusivity.begin(rtt_s, base_s, rates_bps, own_s)
         return _bounded(replace(state, exclusivity=exclusivity), bound, Event.PROBE_EXCLUSIVITY)
     capacity, dip = state.capacity.wants(
         look.t_s,
@@ -342,6 +343,7 @@ def _bound(state: State, tick: Tick) -> Stepped:
         return state, None
     if state.start is not None and state.start.over(tick.look.t_s, rates_bps, pace.each_bps):
         return _bounded(state, Bound(pace.each_bps), Event.START_OVER)
+    base_s += own_queue_s(len(rates_bps), carries_bps, base_s)
     path = Path(base_s, carries_bps, arbiter.share_bps, arbiter.exclusive)
     pace, each_bps = pace.look(tick.look.t_s, rtt_s, rates_bps, path)
     state = replace(state, pace=pace)

@@ -27,6 +27,7 @@ class Path(NamedTuple):
     """The path as it is known by now."""
 
     base_rtt_s: float
+    """The round trip without a queue of others."""
     carries_bps: float
     share_bps: float
     """An equal share."""
