@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 from beside import DEFAULT, ONE, PATH, Steered, arbiter_of
 from test_steering_machine import CARRIES_BPS, PLAN, begun, came, tick
 
 from howdah.steering.arbiter import Command
-from howdah.steering.machine import Recognised, RouteChanged, State, step
+from howdah.steering.machine import Recognised, Resting, RouteChanged, State, step
 from howdah.steering.policy import Preference, Situation, UtilityPolicy
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import Event, Phase
@@ -179,6 +180,19 @@ def test_a_plan_with_less_than_an_equal_share_is_paced_when_the_share_is_less() 
     command = next(each for each in given if each is not None)
     assert (command.event, command.choice.streams) == (Event.BOUND, plan.streams)
     assert (command.choice.pacing_bps or 0) < 5_000_000
+
+
+@pytest.mark.parametrize("dips", [True, False])
+def test_where_nothing_is_measured_for_a_while_nothing_is_bounded(dips: bool) -> None:
+    """As in the hours of a limit, or where little is carried."""
+    state, t_s = probing() if dips else (paced()[1].state, 10.0)
+    assert state.sent.pacing_bps is not None
+    state, command = step(state, Resting(t_s + 1.0))
+    assert command is not None
+    assert command.choice == PLAN
+    state, _ = step(state, came(state, t_s + 1.1))
+    assert (state.phase, state.sent) == (Phase.PLANNED, PLAN)
+    assert step(state, Resting(t_s + 2.0))[1] is None
 
 
 def test_bbr_with_a_bound_of_another_path_is_released_too() -> None:

@@ -61,6 +61,10 @@ class ExclusivityProbe:
         """The same after the route has changed for good: what is found now is nothing."""
         return replace(self, moved=self.finding)
 
+    def given_up(self) -> "ExclusivityProbe":
+        """The same where nothing is found now."""
+        return replace(self, step=None)
+
     def each_bps(self, bound_bps: float) -> float:
         """The rate that each stream is to be paced to, so that together they have that bound."""
         return level_bps(self.most_bps, bound_bps) * (1 - self.less) ** self.eased

@@ -70,13 +70,19 @@ class Tick(NamedTuple):
     """The times and RTTs of the last ``look_back_s``, while the capacity is probed."""
 
 
+class Resting(NamedTuple):
+    """Nothing is measured for a while, as where a limit holds the transfer."""
+
+    now_s: float
+
+
 class Failed(NamedTuple):
     """The observation that no model can say who is there any more."""
 
     problem: str
 
 
-Observation = Settled | RouteChanged | Recognised | Tick | Failed
+Observation = Settled | RouteChanged | Recognised | Tick | Resting | Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +164,8 @@ def step(state: State, observation: Observation) -> Stepped:
         case Tick():
             after, command = _tick(state, observation)
             event = _event_of(state, command)
+        case Resting(now_s):
+            (after, command), event = _rests(state, now_s), Event.PROBED
         case Failed(problem):
             (after, command), event = _failed(state, problem), Event.FAIL
     if command is not None:
@@ -397,6 +405,17 @@ def _restored(state: State) -> Stepped:
 def _paced(state: State, choice: Choice, each_bps: float) -> Choice:
     """The choice with that bound of each stream, or the plan's if that is less."""
     return choice.paced(each_bps, state.arbiter.now.default.pacing_bps)
+
+
+def _rests(state: State, now_s: float) -> Stepped:
+    """Ends probes, and the bounds that nobody would move meanwhile."""
+    state = replace(state, capacity=state.capacity.given_up(), exclusivity=state.exclusivity.given_up())
+    if state.in_flight is not None or now_s < state.waits_s:
+        return state, None
+    if state.arbiter.bounded:
+        plan = state.arbiter.now.default
+        return _change(state, Command(Event.RELEASE, plan, Reason.RESTING.because(), plan))
+    return _restored(state)
 
 
 def _failed(state: State, problem: str) -> Stepped:

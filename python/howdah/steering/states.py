@@ -25,7 +25,7 @@ class Phase(StrEnum):
 class Event(StrEnum):
     """The cause of a transition: a move of the arbiter, or something that happened."""
 
-    RELEASE = "the route has changed: no bound of another path"
+    RELEASE = "no bound of another path, and none where nothing is measured"
     GROW = "there is room: twice the streams"
     PACE = "an equal share is known"
     UNDO = "it brought too little, or nobody knows who is there"
