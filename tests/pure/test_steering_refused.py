@@ -7,7 +7,7 @@ from beside import DEFAULT, ONE, PATH, Steered, arbiter_of
 from test_steering_machine import CARRIES_BPS, PLAN, begun, came, tick
 
 from howdah.steering.arbiter import Command
-from howdah.steering.machine import Recognised, Resting, RouteChanged, State, step
+from howdah.steering.machine import Failed, Recognised, Resting, RouteChanged, State, step
 from howdah.steering.policy import Preference, Situation, UtilityPolicy
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import Event, Phase
@@ -193,6 +193,30 @@ def test_where_nothing_is_measured_for_a_while_nothing_is_bounded(dips: bool) ->
     state, _ = step(state, came(state, t_s + 1.1))
     assert (state.phase, state.sent) == (Phase.PLANNED, PLAN)
     assert step(state, Resting(t_s + 2.0))[1] is None
+
+
+def test_a_dip_of_paced_streams_ends_in_the_plan_where_nothing_is_measured() -> None:
+    t_s, steered = paced()
+    for number in range(1, 400):
+        command = steered.observe(tick(t_s + number / 10))
+        if command is not None:
+            steered.made(command, t_s + number / 10, None)
+        if command is not None and command.event is Event.PROBE_CAPACITY:
+            break
+    assert steered.state.phase is Phase.PROBING_CAPACITY
+    released = steered.observe(Resting(t_s + 60.0))
+    assert released is not None
+    steered.made(released, t_s + 60.1, None)
+    assert (steered.state.phase, steered.state.sent) == (Phase.PLANNED, PLAN)
+
+
+def test_what_fails_ends_a_bound_that_is_in_force_though_it_is_of_no_choice() -> None:
+    """The path was just found to be ours alone, and the streams are not paced yet."""
+    state, _ = probing()
+    found = replace(state, phase=Phase.PLANNED, exclusivity=state.exclusivity.given_up())
+    _, command = step(found, Failed("it is damaged"))
+    assert command is not None
+    assert command.choice == PLAN
 
 
 def test_bbr_with_a_bound_of_another_path_is_released_too() -> None:

@@ -409,7 +409,8 @@ def _paced(state: State, choice: Choice, each_bps: float) -> Choice:
 
 def _rests(state: State, now_s: float) -> Stepped:
     """Ends probes, and the bounds that nobody would move meanwhile."""
-    state = replace(state, capacity=state.capacity.given_up(), exclusivity=state.exclusivity.given_up())
+    capacity, exclusivity = state.capacity.given_up(), state.exclusivity.given_up()
+    state = replace(state, capacity=capacity, exclusivity=exclusivity).in_phase()
     if state.in_flight is not None or now_s < state.waits_s:
         return state, None
     if state.arbiter.bounded:
@@ -421,6 +422,6 @@ def _rests(state: State, now_s: float) -> Stepped:
 def _failed(state: State, problem: str) -> Stepped:
     """The plan comes back for good."""
     ended, plan = replace(state, phase=Phase.ENDED), state.arbiter.now.default
-    if state.arbiter.current == plan and not state.probes:
+    if state.sent == plan and state.in_flight is None:
         return ended, None
     return ended, Command(Event.FAIL, plan, Reason.FAILED.because(problem=problem), plan)
