@@ -315,7 +315,7 @@ class Walk:
         if mood.rests and self.t_s - self.mood_s > REST_S:
             self._must(has.pacing_bps == self.plan.pacing_bps, f"{has} is bounded where nothing is measured")
         due = current._replace(congestion_control=CONTROL) if state.start is not None else current
-        if state.arbiter.has_fair_pace and state.pace is not None:
+        if state.pace is not None:
             due = due.paced(state.pace.each_bps, self.plan.pacing_bps)
         # Streams that were found to fill the path alone stay bounded until they are paced, at the next look.
         self.other_s = None if has == due else self.other_s or self.t_s
