@@ -193,12 +193,38 @@ def test_where_a_limit_holds_it_no_round_trips_are_taken(echo: Echo, monkeypatch
     transfer = Transfer(Listening(request()))
     transfer.go(3)
     assert not echo.closed
-    transfer.pilot.rest()
+    transfer.pilot.rest(transfer.progress(3))
     assert echo.closed
     echo.closed = False
     transfer.go(60, 20)
     assert not echo.closed
     assert transfer.control == "bbr"
+
+
+@pytest.mark.parametrize("limited", [True, False], ids=["a limit", "slow"])
+def test_where_nothing_is_measured_any_more_no_bound_stays(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch, limited: bool
+) -> None:
+    """A test whether others fill the path has just bounded the streams."""
+    heard(monkeypatch, "1 bbr")
+    transfer = Transfer(Listening(request()))
+    until_s = 5.0
+    while not transfer.steerings:
+        transfer.go(until_s + 0.1, until_s)
+        until_s += 0.1
+    assert transfer.steerings[-1].pacing_bps is not None
+    if limited:
+        for tick in range(1, 20):
+            steering = transfer.pilot.rest(transfer.progress(until_s + tick / 10))
+            if steering is not None:
+                transfer.take(until_s + tick / 10, steering)
+    else:
+        transfer.least_bps = 0.1e6
+        monkeypatch.setattr(transfer.pilot._rate, "_span_s", 0.5)  # before the test is over
+        transfer.go(until_s + 2, until_s)
+    assert len(transfer.steerings) == 2
+    assert (transfer.steerings[-1].streams, transfer.steerings[-1].pacing_bps) == (4, None)
+    assert echo.closed
 
 
 def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(

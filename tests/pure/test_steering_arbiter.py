@@ -14,6 +14,7 @@ from beside import (
     PATH,
     TICK_S,
     Simulated,
+    Steered,
     always,
     arbiter_of,
     right,
@@ -21,7 +22,6 @@ from beside import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stepped import Stepped
 
 from howdah.steering.policy import Paper, Situation, UtilityPolicy
 from howdah.steering.shares import Background, Belief, Choice
@@ -148,7 +148,7 @@ def test_another_route_is_not_known_to_be_ours_alone() -> None:
     assert (wanted.choice, wanted.why.words) == (DEFAULT, "the route has changed")
 
 
-def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Stepped:
+def roomy(queue_s: Callable[[float, int], float], length_s: float) -> Steered:
     """A transfer that began with one stream, over a path of 40 ms and a queue by time and streams."""
     arbiter = arbiter_of(UtilityPolicy(0.5), Situation(ONE, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9))
     for tick in range(10, round(length_s / TICK_S)):

@@ -166,6 +166,22 @@ def test_without_round_trips_nobody_is_taken_to_be_away() -> None:
     assert True not in told
 
 
+def test_on_another_route_a_bound_ends_though_there_is_no_queue() -> None:
+    """It was set again on the old one, and waited for a queue that would end."""
+    alone = Stepped(ExclusivityProbe())
+    alone.begin(0.2, 0.1, [CARRIES_BPS])
+    for t_s, rtt_s in ((0.0, 0.1), (1.0, 0.2)):
+        alone.made(t_s, None)
+        answers = (alone.look(t_s + tick * TICK_S, rtt_s, 0.1) for tick in range(1, 10))
+        assert any(answer.bound is not None for answer in answers)
+    assert alone.step == "again"
+    alone.made(2.0, None)
+    alone.on_new_route()
+    assert alone.look(2.1, 0.1, 0.1) == (False, Bound(None))
+    alone.made(2.2, None)
+    assert not alone.finding
+
+
 def test_on_another_route_nobody_is_taken_to_be_away() -> None:
     alone = Stepped(ExclusivityProbe())
     alone.begin(0.2, 0.1, [CARRIES_BPS])

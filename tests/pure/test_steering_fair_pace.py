@@ -201,13 +201,9 @@ def test_a_plan_with_less_than_an_equal_share_is_kept_when_that_is_known() -> No
 
 
 def test_a_better_measurement_moves_the_bound_and_is_no_change_of_mind() -> None:
-    ran = run(
-        LATE,
-        UtilityPolicy(0.5),
-        60,
-        began=ONE,
-        gauged=lambda t_s: 0.6 if t_s < 30 else 1.0,
-    )
+    ran = run(LATE, UtilityPolicy(0.5), 60, began=ONE, gauged=lambda t_s: 0.6)
     bounds = list(dict.fromkeys(choice.pacing_bps for choice in ran.choices if choice.pacing_bps))
+    ran.arbiter.capacity_probed(CAPACITY_BPS)
+    bounds.append(ran.arbiter.current.pacing_bps)
     assert bounds == [round(part * CAPACITY_BPS / 2 / DEFAULT.streams) for part in (0.6, 1.0)]
     assert [period.choice.pacing_bps for period in ran.arbiter.periods] == [None, bounds[-1]]

@@ -186,6 +186,11 @@ class ChangeArbiter:
         return self.current.is_paced(self.now.default)
 
     @property
+    def bounded(self) -> bool:
+        """Whether our streams have another bound than the plan's, by whatever control they send."""
+        return self.current.pacing_bps != self.now.default.pacing_bps
+
+    @property
     def has_fair_pace(self) -> bool:
         """Whether our streams may have what others leave of the path (``pace``)."""
         return self.current == self.now.fair_pace
@@ -300,8 +305,10 @@ class ChangeArbiter:
         """The same when a change is in force, or was refused."""
         target, preference = command.target or self.target, command.preference
         if refused is not None:
-            control = command.choice.congestion_control
-            controls = tuple(each for each in self.now.controls if each != control)
+            # What sends already, and what the plan sends by, was not what could not be had.
+            known = {self.current.congestion_control, self.now.default.congestion_control}
+            not_had = {command.choice.congestion_control} - known
+            controls = tuple(each for each in self.now.controls if each not in not_had)
             now = self.now._replace(controls=controls)
             return replace(self, preferred=None, now=now, target=self.current)
         earlier_s = max(self.since_s, t_s - TUNED.look_back_s)

@@ -73,6 +73,10 @@ class CapacityProbe:
         """The same after the route has changed for good; a dip that there is ends as it would."""
         return replace(self, first=len(self.dips), again_from=len(self.dips))
 
+    def given_up(self) -> "CapacityProbe":
+        """The same without the dip that there is, which tells nothing."""
+        return replace(self, begin_s=None, end_s=None)
+
     def again(self, t_s: float) -> "CapacityProbe":
         """The same where more of the path is ours from now on: dips tell it better than those before."""
         return replace(self, again_from=len(self.dips), free_s=max(self.free_s, t_s + TUNED.dip_again_s))

@@ -7,7 +7,17 @@ from howdah.recognition.recognise import recognise as listen
 from howdah.remote.messages import Progress, Steering
 from howdah.remote.meter import Meter
 from howdah.steering.arbiter import Command, Period
-from howdah.steering.machine import BOUNDS, Failed, Recognised, RouteChanged, Settled, State, Tick, step
+from howdah.steering.machine import (
+    BOUNDS,
+    Failed,
+    Recognised,
+    Resting,
+    RouteChanged,
+    Settled,
+    State,
+    Tick,
+    step,
+)
 from howdah.steering.pace import CONTROL
 from howdah.steering.path_state import PathState
 from howdah.steering.policy import Situation, SteeringRequest, UtilityPolicy
@@ -72,9 +82,7 @@ class SharedPathController:
         """Decides what to change now. Raises HowdahError where no model can say who is there."""
         self._meter.add(now)
         self._rates.add(now.acked_s, now.acked_bytes)
-        if now.latest is not None and now.latest != self._latest:
-            self._latest = now.latest
-            self._settle(now.latest, now.elapsed_s)
+        self._take_latest(now)
         if self._round_trips.take(now.elapsed_s, now.rtt_s) is not None:
             self._state, _ = step(self._state, RouteChanged())
         if self._state.probes:
@@ -84,6 +92,17 @@ class SharedPathController:
             self._recognise(now.elapsed_s)
         self._state, command = step(self._state, self._tick(now))
         return None if command is None else _steering(command)
+
+    def rest(self, now: Progress) -> Steering | None:
+        """Measures nothing, and ends the bounds that there are."""
+        self._take_latest(now)
+        self._state, command = step(self._state, Resting(now.elapsed_s))
+        return None if command is None else _steering(command)
+
+    def _take_latest(self, now: Progress) -> None:
+        if now.latest is not None and now.latest != self._latest:
+            self._latest = now.latest
+            self._settle(now.latest, now.elapsed_s)
 
     def _settle(self, latest: Change, now_s: float) -> None:
         before, base_s = self._state, self._round_trips.base_rtt_s or TUNED.assumed_rtt_s

@@ -45,6 +45,8 @@ class ExclusivityProbe:
     eased: int = 0
     queue_s: float = 0.0
     """The queue before."""
+    own_s: float = 0.0
+    """The queue that paced streams make for one another, so that it does not end."""
     since_s: float = 0.0
     queued_s: float = 0.0
     not_back: int = 0
@@ -59,14 +61,21 @@ class ExclusivityProbe:
         """The same after the route has changed for good: what is found now is nothing."""
         return replace(self, moved=self.finding)
 
+    def given_up(self) -> "ExclusivityProbe":
+        """The same where nothing is found now."""
+        return replace(self, step=None)
+
     def each_bps(self, bound_bps: float) -> float:
         """The rate that each stream is to be paced to, so that together they have that bound."""
         return level_bps(self.most_bps, bound_bps) * (1 - self.less) ** self.eased
 
     def begin(
-        self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float]
+        self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float], own_s: float = 0.0
     ) -> "tuple[ExclusivityProbe, Bound]":
-        """Streams that have had so much each are to be bounded: to how much."""
+        """Streams that have had so much each are to be bounded: to how much.
+
+        ``own_s`` is the queue that they make for one another at most when they are paced.
+        """
         queue_s = rtt_s - base_rtt_s
         less = max(TUNED.exclusivity_less, queue_s / TUNED.exclusivity_ends_s)
         less = min(TUNED.exclusivity_most_less, less)
@@ -79,6 +88,8 @@ class ExclusivityProbe:
             less=less,
             eased=0,
             queue_s=queue_s,
+            # A queue of which half is left may be of others.
+            own_s=min(own_s, TUNED.exclusivity_back * queue_s),
             moved=False,
         )
         return begun, Bound(begun.each_bps(begun.less_bps))
@@ -92,12 +103,14 @@ class ExclusivityProbe:
         """Judges by the latest round trip. A bound in force goes on where nobody else is there."""
         if self.step is None:
             return self, _NOTHING
+        if self.moved:
+            return self._ends()
         if self.step == "back":
             return self._back(t_s, rtt_s, base_rtt_s)
         probe = self
-        if rtt_s is None or queues(rtt_s, base_rtt_s):
+        if rtt_s is None or queues(rtt_s, base_rtt_s + self.own_s):
             probe = replace(self, queued_s=t_s)
-        if t_s - probe.queued_s >= TUNED.exclusivity_empty_s and not probe.moved:
+        if t_s - probe.queued_s >= TUNED.exclusivity_empty_s:
             return probe._told(True) if probe.step == "again" else probe._ask("back", None)
         return probe._waits(t_s, base_rtt_s)
 
@@ -112,9 +125,13 @@ class ExclusivityProbe:
         if waited_s >= lasting(
             TUNED.exclusivity_longest_s, TUNED.exclusivity_longest_round_trips, base_rtt_s
         ):
-            probe, answer = replace(self, not_back=0)._ask("end", None)
-            return probe, answer._replace(told=False)
+            return self._ends()
         return self, _NOTHING
+
+    def _ends(self) -> "tuple[ExclusivityProbe, Answer]":
+        """What was bounded is free again, and nobody is taken to be away."""
+        probe, answer = replace(self, not_back=0)._ask("end", None)
+        return probe, answer._replace(told=False)
 
     def _back(self, t_s: float, rtt_s: float | None, base_rtt_s: float) -> "tuple[ExclusivityProbe, Answer]":
         """The queue is to come back."""
@@ -124,7 +141,7 @@ class ExclusivityProbe:
         if t_s - self.since_s < back_s:
             return self, _NOTHING
         probe = replace(self, step=None, not_back=self.not_back + 1)
-        asked_enough = probe.not_back >= TUNED.exclusivity_tries or probe.moved
+        asked_enough = probe.not_back >= TUNED.exclusivity_tries
         return probe._told(False) if asked_enough else (probe, _NOTHING)
 
     def _bound_again(self) -> "tuple[ExclusivityProbe, Answer]":

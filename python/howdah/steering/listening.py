@@ -57,8 +57,7 @@ class Listening:
         if self._ended is not None:
             return None
         if self._rate.is_slow(now):
-            self.rest()
-            return None
+            return self.rest(now)
         source = self._source or self._open()
         self._began = self._began or self._came_of_few(now)
         try:
@@ -69,14 +68,20 @@ class Listening:
                 return None
             return self._listen(now, source)
         except (HowdahError, ValueError) as error:
-            self._ended = str(error)
             source.close()
-            return self._back(self._ended)
+            return self._back(str(error))
 
-    def rest(self) -> None:
-        """Takes no round trips until it is called again."""
+    def rest(self, now: Progress) -> Steering | None:
+        """Takes no round trips until it is called again, and ends bounds that nobody would move meanwhile."""
         self.close()
         self._source = None
+        by_rule = now.latest is not None and now.latest.held_by_rule
+        if self._controller is None or self._ended is not None or by_rule:
+            return None
+        try:
+            return self._controller.rest(now)
+        except ValueError as error:
+            return self._back(str(error))
 
     def close(self) -> None:
         """Closes the source of round trips."""
@@ -132,6 +137,7 @@ class Listening:
 
     def _back(self, why: str) -> Steering | None:
         """The plan comes back for good."""
+        self._ended = why
         if self._controller:
             return self._controller.back(why)
         plan = self._request.plan

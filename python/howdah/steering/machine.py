@@ -19,12 +19,14 @@ from howdah.steering.path_state import PathState
 from howdah.steering.policy import Policy, Situation
 from howdah.steering.shares import Belief, Choice
 from howdah.steering.states import Event, Phase, check
-from howdah.steering.throughput import Bound, Look
+from howdah.steering.throughput import Bound, Look, own_queue_s
 from howdah.steering.tunables import TUNED
 from howdah.values.outcome import Change
-from howdah.values.reason import Reason
+from howdah.values.reason import Reason, Why
 
-BOUNDS = frozenset({Event.PROBE_CAPACITY, Event.PROBE_EXCLUSIVITY, Event.BOUND, Event.START_OVER})
+BOUNDS = frozenset(
+    {Event.PROBE_CAPACITY, Event.PROBE_EXCLUSIVITY, Event.BOUND, Event.START_OVER, Event.RESTORE}
+)
 """Events whose commands move bounds, and change no choice."""
 
 
@@ -68,13 +70,19 @@ class Tick(NamedTuple):
     """The times and RTTs of the last ``look_back_s``, while the capacity is probed."""
 
 
+class Resting(NamedTuple):
+    """Nothing is measured for a while, as where a limit holds the transfer."""
+
+    now_s: float
+
+
 class Failed(NamedTuple):
     """The observation that no model can say who is there any more."""
 
     problem: str
 
 
-Observation = Settled | RouteChanged | Recognised | Tick | Failed
+Observation = Settled | RouteChanged | Recognised | Tick | Resting | Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +91,19 @@ class State:
 
     phase: Phase
     arbiter: ChangeArbiter
+    sent: Choice
+    """How the streams send: the last command that was not refused."""
+    sent_why: Why
     reno_starts: bool = False
     """Whether paced streams may begin by Reno."""
     in_flight: Command | None = None
     """The one command that was given and has not settled."""
+    asked: Choice | None = None
+    """How the streams are to send by it."""
+    refusals: int = 0
+    """The commands refused since one was not."""
+    waits_s: float = 0.0
+    """After a refusal nothing is asked for earlier."""
     given_in: Phase = Phase.PLANNED
     """The phase in which it was given."""
     capacity: CapacityProbe = NO_DIPS
@@ -100,7 +117,7 @@ class State:
     def begin(cls, policy: Policy, now: Situation, began: str | None, *, reno_starts: bool) -> "State":
         """The state of a transfer that sends by ``now.current``, for ``began`` where that is not the plan."""
         arbiter = replace(ChangeArbiter.begin(policy, now, began), able=False)
-        return cls(arbiter.phase, arbiter, reno_starts)
+        return cls(arbiter.phase, arbiter, now.current, Reason.SCHEDULE.because(), reno_starts)
 
     @property
     def probes(self) -> bool:
@@ -147,8 +164,12 @@ def step(state: State, observation: Observation) -> Stepped:
         case Tick():
             after, command = _tick(state, observation)
             event = _event_of(state, command)
+        case Resting(now_s):
+            (after, command), event = _rests(state, now_s), Event.PROBED
         case Failed(problem):
             (after, command), event = _failed(state, problem), Event.FAIL
+    if command is not None:
+        after = replace(after, asked=command.choice, sent_why=command.why)
     after = after.in_phase()
     if after.phase is not state.phase:
         check(given_in, event, after.phase, moved=state.arbiter.moved)
@@ -166,6 +187,11 @@ def _settled(state: State, settled: Settled) -> tuple[State, Event]:
     command, change = state.in_flight, settled.change
     event = Event.REFUSED if command is None or change.refused is not None else command.event
     state = replace(state, in_flight=None)
+    if change.refused is None:
+        state = replace(state, sent=state.asked or state.sent, refusals=0)
+    else:
+        wait_s = min(TUNED.cooldown_s, TUNED.dwell_s * 2**state.refusals)
+        state = replace(state, refusals=state.refusals + 1, waits_s=settled.now_s + wait_s)
     match None if command is None else command.event:
         case Event.PROBE_CAPACITY:
             return replace(state, capacity=state.capacity.made(change.t_s, change.refused)), Event.PROBED
@@ -174,9 +200,13 @@ def _settled(state: State, settled: Settled) -> tuple[State, Event]:
             if change.refused is not None:
                 arbiter = arbiter.found(settled.now_s, exclusive=False)
             return replace(state, arbiter=arbiter, exclusivity=exclusivity), Event.PROBED
-        case Event.BOUND | Event.START_OVER:
+        case Event.BOUND:
             pace = state.pace and state.pace.made(change.refused)
             return replace(state, pace=pace), event
+        case Event.START_OVER if change.refused is None:
+            return replace(state, start=None), event
+        case Event.START_OVER | Event.RESTORE:
+            return state, event
         case _:
             return _changed(state, command, settled), event
 
@@ -186,6 +216,9 @@ def _changed(state: State, command: Command | None, settled: Settled) -> State:
     change, before, arbiter = settled.change, state.arbiter, state.arbiter
     if command is not None:
         arbiter = arbiter.made(command, change.t_s, change.refused)
+    if change.refused is not None:
+        by_reno = state.asked is not None and state.asked.congestion_control == CONTROL
+        return replace(state, arbiter=arbiter, reno_starts=state.reno_starts and not by_reno)
     state = replace(state, arbiter=arbiter, pace=None, start=None)
     if not arbiter.has_fair_pace:
         return state
@@ -220,16 +253,20 @@ def _tick(state: State, tick: Tick) -> Stepped:
         return _probe_capacity(state, tick)
     if state.phase is Phase.PROBING_EXCLUSIVITY:
         return _probe_exclusivity(state, tick)
-    if state.in_flight is not None:
-        if state.in_flight.event in BOUNDS:
-            return state, None
-        return replace(state, arbiter=state.arbiter.add(tick.look, tick.path)), None
-    arbiter, command = decide(state.arbiter.add(tick.look, tick.path), tick.look)
+    if state.in_flight is not None and state.in_flight.event in BOUNDS:
+        return state, None
+    arbiter = state.arbiter.add(tick.look, tick.path)
+    if state.in_flight is not None or tick.look.t_s < state.waits_s:
+        return replace(state, arbiter=arbiter), None
+    arbiter, command = decide(arbiter, tick.look)
     state = replace(state, arbiter=arbiter)
     if command is not None:
         return _change(state, command)
-    state, command = _begin_probe(state, tick)
-    return (state, command) if command is not None else _bound(state, tick)
+    state, command = _restored(state)
+    for move in (_begin_probe, _bound):
+        if command is None:
+            state, command = move(state, tick)
+    return state, command
 
 
 def _change(state: State, command: Command) -> Stepped:
@@ -239,7 +276,8 @@ def _change(state: State, command: Command) -> Stepped:
     if command.begin_bps is not None:
         choice = _paced(state, choice, state.exclusivity.each_bps(command.begin_bps))
     more = choice.streams > arbiter.current.streams
-    if state.reno_starts and more and choice.is_paced(arbiter.now.default):
+    fair = command.choice == arbiter.now.fair_pace
+    if state.reno_starts and more and fair and choice.is_paced(arbiter.now.default):
         choice = choice._replace(congestion_control=CONTROL)
     return state, command._replace(choice=choice)
 
@@ -253,10 +291,12 @@ def _begin_probe(state: State, tick: Tick) -> Stepped:
     if not (for_capacity or for_exclusivity) or base_s is None or rtt_s is None:
         return state, None
     rates_bps = tick.long_rates_bps if for_exclusivity else tick.rates_bps
-    if rates_bps is None:
+    if rates_bps is None or sum(rates_bps) < TUNED.slow_bps:
+        # Streams that have nothing to send would be bounded to it.
         return state, None
     if for_exclusivity:
-        exclusivity, bound = state.exclusivity.begin(rtt_s, base_s, rates_bps)
+        own_s = own_queue_s(len(rates_bps), arbiter.capacity_bps or sum(rates_bps), base_s)
+        exclusivity, bound = state.exclusivity.begin(rtt_s, base_s, rates_bps, own_s)
         return _bounded(replace(state, exclusivity=exclusivity), bound, Event.PROBE_EXCLUSIVITY)
     capacity, dip = state.capacity.wants(
         look.t_s,
@@ -310,12 +350,17 @@ def _bound(state: State, tick: Tick) -> Stepped:
     if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None:
         return state, None
     if state.start is not None and state.start.over(tick.look.t_s, rates_bps, pace.each_bps):
-        state = replace(state, start=None, pace=pace.again())
         return _bounded(state, Bound(pace.each_bps), Event.START_OVER)
+    base_s += own_queue_s(len(rates_bps), carries_bps, base_s)
     path = Path(base_s, carries_bps, arbiter.share_bps, arbiter.exclusive)
     pace, each_bps = pace.look(tick.look.t_s, rtt_s, rates_bps, path)
     state = replace(state, pace=pace)
-    return (state, None) if each_bps is None else _bounded(state, Bound(each_bps), Event.BOUND)
+    if each_bps is None:
+        return state, None
+    if _paced(state, state.sent, each_bps) == state.sent:
+        # It is the plan's bound that holds them.
+        return replace(state, pace=pace.made(None)), None
+    return _bounded(state, Bound(each_bps), Event.BOUND)
 
 
 _REASONS = {
@@ -328,15 +373,33 @@ _REASONS = {
 
 def _bounded(state: State, bound: Bound, event: Event) -> Stepped:
     """The same choice with another bound is given; without a bound as it was."""
-    choice, each_bps = state.arbiter.current, bound.each_bps
+    choice = _due(replace(state, start=None) if event is Event.START_OVER else state)
+    if bound.each_bps is not None:
+        choice = _paced(state, choice, bound.each_bps)
+    return _given(state, Command(event, choice, _REASONS[event].because()))
+
+
+def _given(state: State, command: Command) -> Stepped:
+    return replace(state, in_flight=command, given_in=state.phase), command
+
+
+def _due(state: State) -> Choice:
+    """How the streams are to send where no probe bounds them."""
+    choice = state.arbiter.current
     if state.start is not None:
         choice = choice._replace(congestion_control=CONTROL)
-    if each_bps is None and state.pace is not None:
-        each_bps = state.pace.each_bps
-    if each_bps is not None:
-        choice = _paced(state, choice, each_bps)
-    command = Command(event, choice, _REASONS[event].because())
-    return replace(state, in_flight=command, given_in=state.phase), command
+    return choice if state.pace is None else _paced(state, choice, state.pace.each_bps)
+
+
+def _restored(state: State) -> Stepped:
+    """What is due is given where something else is in force: the end of a bound was refused, or given up."""
+    arbiter, sent = state.arbiter, state.sent
+    if arbiter.has_fair_pace and state.pace is None:
+        # The plan's own bound was less than an equal share, and so nothing was changed.
+        each_bps = float(sent.pacing_bps or arbiter.share_bps / sent.streams)
+        state = replace(state, pace=Pace.begin(arbiter.share_bps, 0.0, 0.0, each_bps))
+    due = _due(state)
+    return (state, None) if due == sent else _given(state, Command(Event.RESTORE, due, state.sent_why))
 
 
 def _paced(state: State, choice: Choice, each_bps: float) -> Choice:
@@ -344,9 +407,21 @@ def _paced(state: State, choice: Choice, each_bps: float) -> Choice:
     return choice.paced(each_bps, state.arbiter.now.default.pacing_bps)
 
 
+def _rests(state: State, now_s: float) -> Stepped:
+    """Ends probes, and the bounds that nobody would move meanwhile."""
+    capacity, exclusivity = state.capacity.given_up(), state.exclusivity.given_up()
+    state = replace(state, capacity=capacity, exclusivity=exclusivity).in_phase()
+    if state.in_flight is not None or now_s < state.waits_s:
+        return state, None
+    if state.arbiter.bounded:
+        plan = state.arbiter.now.default
+        return _change(state, Command(Event.RELEASE, plan, Reason.RESTING.because(), plan))
+    return _restored(state)
+
+
 def _failed(state: State, problem: str) -> Stepped:
     """The plan comes back for good."""
     ended, plan = replace(state, phase=Phase.ENDED), state.arbiter.now.default
-    if state.arbiter.current == plan and not state.probes:
+    if state.sent == plan and state.in_flight is None:
         return ended, None
     return ended, Command(Event.FAIL, plan, Reason.FAILED.because(problem=problem), plan)

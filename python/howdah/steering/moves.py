@@ -69,10 +69,10 @@ def decide(arbiter: ChangeArbiter, look: Look) -> Decided:
 
 def _release(arbiter: ChangeArbiter) -> Decided:
     """The plan's choice replaces a bound that was for another path."""
-    released, plan = replace(arbiter, moved=False), arbiter.now.default
-    if not arbiter.moved or not arbiter.paced:
-        return released, None
-    return released, Command(Event.RELEASE, plan, Reason.ROUTE_CHANGED.because(), plan)
+    plan = arbiter.now.default
+    if not arbiter.moved or not arbiter.bounded:
+        return replace(arbiter, moved=False), None
+    return arbiter, Command(Event.RELEASE, plan, Reason.ROUTE_CHANGED.because(), plan)
 
 
 def _grow(arbiter: ChangeArbiter, look: Look, _had: Had | None) -> Decided:

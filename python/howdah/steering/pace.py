@@ -27,6 +27,7 @@ class Path(NamedTuple):
     """The path as it is known by now."""
 
     base_rtt_s: float
+    """The round trip without a queue of others."""
     carries_bps: float
     share_bps: float
     """An equal share."""
@@ -128,10 +129,6 @@ class Pace:
             risen_bps = self.bound_bps + rise * since_s * path.carries_bps
             rise = min(TUNED.pace_fast, rise * 2 ** (since_s / TUNED.pace_doubles_s))
         return replace(self, bound_bps=max(path.share_bps, risen_bps), rise=rise)
-
-    def again(self) -> "Pace":
-        """The same where the bound in force is asked for once more."""
-        return replace(self, wanted_bps=self.each_bps)
 
     def made(self, refused: str | None) -> "Pace":
         """The same when the bound asked for last is in force, or was refused."""

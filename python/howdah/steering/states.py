@@ -25,7 +25,7 @@ class Phase(StrEnum):
 class Event(StrEnum):
     """The cause of a transition: a move of the arbiter, or something that happened."""
 
-    RELEASE = "the route has changed: no bound of another path"
+    RELEASE = "no bound of another path, and none where nothing is measured"
     GROW = "there is room: twice the streams"
     PACE = "an equal share is known"
     UNDO = "it brought too little, or nobody knows who is there"
@@ -37,13 +37,14 @@ class Event(StrEnum):
     PROBE_CAPACITY = "what the path carries would help"
     PROBE_EXCLUSIVITY = "the plan's streams fill the path"
     PROBED = "the probe is over"
+    RESTORE = "a bound that is over is still in force"
     ROUTE_CHANGED = "the route has changed"
     REFUSED = "a command was refused"
     FAIL = "nobody can be asked"
 
 
 class Transition(NamedTuple):
-    """An event leads from each of these phases to one of those."""
+    """An event leads from each of these phases to one of those; to none: it stays."""
 
     phases: tuple[Phase, ...]
     event: Event
@@ -68,12 +69,16 @@ _FREE = (_P.PLANNED, _P.EASING, _P.QUIET, _P.TRIAL)
 _STAYS = (_P.PLANNED, _P.QUIET, _P.TRIAL, *_PACED)
 
 TRANSITIONS = (
-    Transition((_P.EASING, _P.TRIAL, *_PACED), Event.RELEASE, (_P.PLANNED,)),
+    Transition((_P.EASING, _P.QUIET, _P.TRIAL, *_PACED), Event.RELEASE, (_P.PLANNED,)),
     Transition((_P.EASING, _P.QUIET), Event.GROW, (_P.PLANNED, _P.QUIET)),
-    Transition((*_FREE, *_PACED), Event.PACE, _PACED),
-    Transition((*_FREE, *_PACED), Event.UNDO, (_P.PLANNED, *_PACED)),
-    Transition((*_FREE, *_PACED), Event.PREFER, (_P.PLANNED, _P.EASING, _P.TRIAL, *_PACED)),
-    Transition((_P.EASING,), Event.EASE, (_P.EASING, _P.QUIET, _P.TRIAL, _P.PACED)),
+    Transition((_P.PLANNED,), Event.PACE, (_P.PACED,)),
+    Transition((_P.EASING, _P.QUIET, _P.TRIAL), Event.PACE, _PACED),
+    Transition((_P.PLANNED,), Event.UNDO, (_P.PACED,)),
+    Transition((_P.QUIET, _P.TRIAL), Event.UNDO, (_P.PLANNED, *_PACED)),
+    Transition((_P.PLANNED,), Event.PREFER, (_P.TRIAL, _P.PACED)),
+    Transition((_P.EASING, _P.QUIET, _P.TRIAL), Event.PREFER, (_P.PLANNED, _P.EASING, _P.TRIAL, *_PACED)),
+    Transition(_PACED, Event.PREFER, (_P.PLANNED, _P.EASING, _P.TRIAL)),
+    Transition((_P.EASING,), Event.EASE, (_P.EASING, _P.QUIET, _P.TRIAL)),
     Transition((_P.PLANNED, _P.QUIET, _P.TRIAL, _P.PACED), Event.REDUCE, (*_FREE[:3], _P.PACED)),
     Transition((_P.STARTING,), Event.START_OVER, (_P.PACED,)),
     Transition((_P.PACED,), Event.BOUND, (_P.PACED,)),
@@ -84,8 +89,8 @@ TRANSITIONS = (
     Transition((_P.QUIET,), Event.ROUTE_CHANGED, (_P.TRIAL,)),
     Transition((_P.TRIAL,), Event.ROUTE_CHANGED, (_P.PACED,)),
     Transition((_P.PACED,), Event.ROUTE_CHANGED, (_P.PLANNED, _P.TRIAL)),
-    Transition((_P.EASING,), Event.REFUSED, (_P.PLANNED, _P.QUIET, _P.TRIAL, _P.PACED)),
-    Transition((_P.STARTING,), Event.REFUSED, (_P.PACED,)),
+    Transition((_P.EASING,), Event.REFUSED, (_P.QUIET, _P.TRIAL)),
+    Transition((*_FREE, *_PACED), Event.RESTORE, ()),
     Transition((*_FREE, *_PACED, _P.PROBING_CAPACITY, _P.PROBING_EXCLUSIVITY), Event.FAIL, (_P.ENDED,)),
 )
 """All transitions. Where a phase considers several moves the first that can be made counts."""
@@ -129,8 +134,8 @@ def picture() -> str:
     diagram = ["stateDiagram-v2", "    [*] --> Steering", "    state Steering {", *arrows, "    }", ends]
     phases = [f"| {phase} | {_DOES[phase]} |" for phase in Phase]
     rows = [
-        f"| {_words(row.event)} | {row.event.value} | {', '.join(row.phases)} | {', '.join(row.leads_to)} |"
-        for row in TRANSITIONS
+        f"| {_words(row.event)} | {row.event.value} | {', '.join(row.phases)} | {after or 'the same'} |"
+        for row, after in ((each, ", ".join(each.leads_to)) for each in TRANSITIONS)
     ]
     return "\n".join(
         [

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from howdah.probing.series import queues
 from howdah.steering.tunables import TUNED
 from howdah.values.listened import Had
 
 _SEGMENT_BYTES = 1448
 _ROUNDED = 1e-9
+_BURST_SEGMENTS = 2
+"""The least that a paced stream sends at once (Linux 6.1, ``net.ipv4.tcp_min_tso_segs``)."""
 
 
 class Look(NamedTuple):
@@ -155,6 +158,15 @@ class Rates:
 def lately_s(rtt_s: float) -> float:
     """A span that is long enough to tell a rate, and not longer."""
     return max(TUNED.rates_s, TUNED.rates_round_trips * rtt_s)
+
+
+def own_queue_s(streams: int, carries_bps: float, base_rtt_s: float) -> float:
+    """The longest queue in seconds that paced streams make for one another: a burst of each at the same time.
+
+    0 where it is too short to count as a queue.
+    """
+    queue_s = streams * _BURST_SEGMENTS * _SEGMENT_BYTES * 8 / carries_bps
+    return queue_s if queues(base_rtt_s + queue_s, base_rtt_s) else 0.0
 
 
 def level_bps(most_bps: Iterable[float], bound_bps: float, uneven_most: float = TUNED.uneven_most) -> float:

@@ -363,8 +363,7 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
         steers = pilot
         held = now.latest is not None and now.latest.held_by_rule
         if run.service.judges and (held or run.valve.applies):
-            run.service.rest()
-            steers = _stays
+            steers = run.service.rest
         run.detour.tell(now, display.far_says)
         if (steering := run.detour.steering(now, steers, run.plan)) is not None:
             ends.session.steer(msgspec.json.encode(steering))
@@ -372,10 +371,6 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
     _show(run, display, last)
     run.detour.tell(last, display.far_says)
     display.far_says(ends.new_stderr(to_end=True))
-
-
-def _stays(now: Progress) -> None:
-    """The pilot of a copy while a limit or a rule applies: all stays as it is."""
 
 
 def _show(run: State, display: Display, now: Progress) -> None:

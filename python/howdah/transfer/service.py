@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from howdah import decide
 from howdah.arguments import BadArgument
-from howdah.remote.messages import FarHello
+from howdah.remote.messages import FarHello, Progress, Steering
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import Request
 from howdah.values.path import Path
@@ -67,8 +67,8 @@ class Service:
         """Whether its pilot judges the path by what the copy gets, in vain where a limit applies."""
         return False
 
-    def rest(self) -> None:
-        """Measures nothing while a limit applies, until its pilot is asked again."""
+    def rest(self, now: Progress) -> Steering | None:
+        """The pilot while a limit applies: nothing is measured until the other one is asked again."""
 
     def pilot(self, underway: Underway, otherwise: Pilot) -> Pilot:
         """The pilot of the streams from now on; ``otherwise`` is the caller's own, or the plan's schedule.

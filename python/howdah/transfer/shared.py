@@ -10,6 +10,7 @@ import msgspec
 
 from howdah.decide import shared as decider
 from howdah.decide.memory import remembering
+from howdah.remote.messages import Progress, Steering
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import Request
 from howdah.transfer.service import Service, Underway
@@ -92,10 +93,9 @@ class KindOfPath(Service):
         )
         return self._listening
 
-    def rest(self) -> None:
-        """Sends no ICMP echo."""
-        if self._listening is not None:
-            self._listening.rest()
+    def rest(self, now: Progress) -> Steering | None:
+        """Sends no ICMP echo, and lifts the bounds that listening has set."""
+        return None if self._listening is None else self._listening.rest(now)
 
     @property
     def judges(self) -> bool:

@@ -21,6 +21,7 @@ class Reason(StrEnum):
     EXCLUSIVE = "nobody else fills the path"
     CAPACITY_KNOWN = "what the path carries is known"
     ROUTE_CHANGED = "the route has changed"
+    RESTING = "nothing is measured for a while"
     PROBING_CAPACITY = "to measure what the path carries"
     PROBING_EXCLUSIVITY = "to find out whether others fill the path"
     REST = "as much as others leave"
