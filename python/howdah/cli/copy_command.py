@@ -32,11 +32,12 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
         )
     silent = json or quiet or (to_pipe and sys.stdout.isatty())
     done = ended(lambda: carry_out(_noted(request(**options), quiet=quiet), display(silent=silent)))
-    record, kept = done.record, done.problems in ([], [done.record.error])
+    record = done.record
     if json:
         document.show(record)
     elif not quiet and record.outcome is not None:
-        told = summary(record, Archive().root if kept else None)
+        kept = Archive().inbox.file(record.id)
+        told = summary(record, kept if kept.exists() else None)
         note = slash_note(options["names"], record.outcome)
         if to_pipe:
             print(told, file=sys.stderr)

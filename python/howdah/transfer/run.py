@@ -80,7 +80,7 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
     try:
         display = run.outside.begin(display)
         sources.check(request.route)
-        run.rereading = _rereading(request)
+        run.rereading = _rereading(run, archive)
         with run.service:
             _transfer(run, display, archive)
         if run.rereading is not None and run.outcome is not None:
@@ -116,12 +116,15 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
     except Refused as problem:
         error, exit_code = error or str(problem), exit_code or 1
     made = run.record(error, flags)
+    if run.unjoined is not None and made.outcome is not None:
+        warnings = [*made.outcome.warnings, run.unjoined]
+        made = msgspec.structs.replace(made, outcome=msgspec.structs.replace(made.outcome, warnings=warnings))
     if run.plan is None or request.dry_run:
         return Done(made, None, exit_code, None, stopped)
     try:
         return Done(made, archive.save(made), exit_code, None, stopped)
     except HowdahError as problem:
-        return Done(made, None, exit_code or 1, str(problem), stopped)
+        return Done(made, None, exit_code, str(problem), stopped)
 
 
 def _in_words(problem: BaseException) -> str:
@@ -129,10 +132,15 @@ def _in_words(problem: BaseException) -> str:
     return printable(" ".join(f"{type(problem).__name__}: {problem}".split()))
 
 
-def _rereading(request: Request) -> "Rereading | None":
-    """What follows the copy; None: nothing. Raises HowdahError for what cannot be."""
+def _rereading(run: State, archive: Archive) -> "Rereading | None":
+    """What follows the copy; None: nothing. Raises HowdahError for what cannot be.
+
+    What follows needs the digests, which the archive keeps.
+    """
+    request = run.request
     if not request.verify and request.manifest is None:
         return None
+    archive.check_room(run.id)
     # Other copies do not load it.
     from howdah.transfer.rereading import Rereading  # noqa: PLC0415
 
@@ -226,7 +234,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
             raise
         finally:
             run.outside.read_digests(None)
-            _join_digests(run.digests, own_digests)
+            run.unjoined = _join_digests(run.digests, own_digests) or run.unjoined
         run.last_outcome = outcome
         run.outcome = run.earlier.and_last(outcome, began_s - run.started_s)
         run.near_cpu_busy_fraction = processors.busy_fraction()
@@ -283,6 +291,11 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         if request.limits is None and request.sweep is None:
             run.valve.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
         display.planned(run.plan, far)
+        if not request.dry_run:
+            try:
+                archive.check_room(run.id)
+            except HowdahError as problem:
+                display.far_says(f"howdah: warning: {problem}\n")
         # From another host they would come over a path that may be slow, so only where they are asked for.
         asked = request.verify or request.manifest is not None or request.log_file is not None
         wanted = request.route.origin is None or asked
@@ -321,22 +334,31 @@ def _result(ends: FarEnds) -> bytes:
         raise
 
 
-def _join_digests(all_digests: Path | None, own: Path | None) -> None:
-    """Adds the digests of a later session to those before it. Of a file that both name the later counts."""
+def _join_digests(all_digests: Path | None, own: Path | None) -> str | None:
+    """Adds the digests of a later session to those before it. Of a file that both name the later counts.
+
+    Returns why they are not added, if they are not: that fails no copy.
+    """
     if all_digests is None or own is None or own == all_digests or not own.exists():
-        return
-    with own.open("rb") as lines:
-        named = {line.partition(b"  ")[2] for line in lines}
+        return None
     # Whoever reads the list meanwhile, and who finds it after a crash, has the one or the other whole.
     joined = all_digests.with_suffix(".joined")
-    with joined.open("wb") as file:
-        joined.chmod(0o600)
-        with all_digests.open("rb") as earlier:
-            file.writelines(line for line in earlier if line.partition(b"  ")[2] not in named)
-        with own.open("rb") as later:
-            shutil.copyfileobj(later, file)
-    joined.replace(all_digests)
-    own.unlink()
+    try:
+        with own.open("rb") as lines:
+            named = {line.partition(b"  ")[2] for line in lines}
+        with joined.open("wb") as file:
+            joined.chmod(0o600)
+            with all_digests.open("rb") as earlier:
+                file.writelines(line for line in earlier if line.partition(b"  ")[2] not in named)
+            with own.open("rb") as later:
+                shutil.copyfileobj(later, file)
+        joined.replace(all_digests)
+        own.unlink()
+    except OSError as problem:
+        joined.unlink(missing_ok=True)
+        own.unlink(missing_ok=True)
+        return f"the digests could not all be kept: {problem.strerror}"
+    return None
 
 
 def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:

@@ -44,6 +44,8 @@ class State:
         self.began_s = time.monotonic()
         self.id = record.new_id(self.started_at)
         self.digests: Path | None = None
+        self.unjoined: str | None = None
+        """Why the digests of a later session are not among them; None: they are, or there are none."""
         self.far: FarHello | None = None
         self.origin: FarHello | None = None
         self.plan: Plan | None = None
