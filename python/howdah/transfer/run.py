@@ -261,6 +261,8 @@ def _start(run: State, ends: FarEnds, job: Job, decided: Plan) -> None:
 
 def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, handed: Plan | None) -> Underway:
     """Waits for the far end's hello; makes the plan, unless this is a later session, which has it."""
+    if run.plan is None and run.request.limits is None and run.request.sweep is None:
+        run.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
     request, kind = run.request, run.service
     data_address = ends.data_address
     recollection = None
@@ -288,8 +290,6 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         run.plan = run.resuming.planned(decided, path, kind.others_present)
         run.request = request
         _begin_at_site(run, path)
-        if request.limits is None and request.sweep is None:
-            run.valve.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
         display.planned(run.plan, far)
         if not request.dry_run:
             try:
