@@ -235,6 +235,9 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         finally:
             run.outside.read_digests(None)
             run.unjoined = _join_digests(run.digests, own_digests) or run.unjoined
+            if again and run.digests is not None:
+                # The list is another file now.
+                run.outside.hold(run.digests)
         run.last_outcome = outcome
         run.outcome = run.earlier.and_last(outcome, began_s - run.started_s)
         run.near_cpu_busy_fraction = processors.busy_fraction()
@@ -301,6 +304,8 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         wanted = request.route.origin is None or asked
         if wanted and not request.dry_run and not request.from_memory:
             run.digests = archive.new_digests(run.id)
+            if run.digests is not None:
+                run.outside.hold(run.digests)
     return Underway(run.plan, path, far, data_address)
 
 

@@ -1,7 +1,8 @@
-"""A copy whose archive has no room: the files are where they belong, and that is what its exit code tells."""
+"""A copy and its archive: one without room fails no copy, and one that is tidied up keeps what is in use."""
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,32 @@ def test_digests_that_find_no_room_are_no_damage(
     assert record.outcome.warnings == ["the digests could not all be kept: No space left on device"]
     assert record.outcome.files == FILES
     assert tree(tmp_path / "target") == tree(source)
+
+
+def test_the_list_of_a_paused_copy_is_in_use(cp: Copier, source: Path, tmp_path: Path) -> None:
+    def howdah(*words: str) -> str:
+        argv = [*cp.argv()[:-1], *words]
+        done = cp.lab.run("near", argv, env=cp.env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (source / "z-large").write_bytes(os.urandom(1 << 20))
+    argv = cp.argv(source, f"far:{tmp_path}/target", "--limit", "1Mbit", "--json")
+    with alive(cp.lab.popen("near", argv, env=cp.env, stdout=-1, stderr=-1)) as process:
+        lists = (tmp_path / "data/howdah/records").glob("*/*/*.b3sum")
+        wait_until(lambda: '"state":"moving"' in howdah("jobs", "--json").replace(" ", ""), 10)
+        (job,) = msgspec.json.decode(howdah("jobs", "--json"))
+        howdah("pause", job["job"])
+        (kept,) = lists
+        time.sleep(1)  # What was on its way has arrived.
+        os.utime(kept, (0, 0))
+        howdah("archive", "gc")
+        assert kept.exists()
+        howdah("limit", job["job"], "none")
+        howdah("continue", job["job"])
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert len(kept.read_bytes().splitlines()) == FILES + 1
 
 
 @pytest.mark.usefixtures("nothing_kept")
