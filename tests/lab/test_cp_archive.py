@@ -107,7 +107,7 @@ def test_the_list_of_a_paused_copy_is_in_use(cp: Copier, source: Path, tmp_path:
         assert kept.exists()
         howdah("limit", job["job"], "none")
         howdah("continue", job["job"])
-        out, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 0, said
     assert len(kept.read_bytes().splitlines()) == FILES + 1
 

@@ -331,7 +331,7 @@ class ShareRequest:
         )
 
     def _follow(self) -> None:
-        """Makes the request if that is left to do, renews it, and notes the share of a transfer that began."""
+        """Makes the request if that is left to do, renews it, and notes the share once the transfer began."""
         renew_s = time.monotonic() + (RENEWED_S if self._requested else self._after_s)
         while not self._ended.wait(min(LOOK_S, max(0.0, renew_s - time.monotonic()))):
             with contextlib.suppress(HowdahError):

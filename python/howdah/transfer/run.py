@@ -233,11 +233,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
             keep_login = run.goes_on and all(login.is_kept() for login in ends.logins)
             raise
         finally:
-            run.outside.read_digests(None)
-            run.unjoined = _join_digests(run.digests, own_digests) or run.unjoined
-            if again and run.digests is not None:
-                # The list is another file now.
-                run.outside.hold(run.digests)
+            _end_digests(run, own_digests)
         run.last_outcome = outcome
         run.outcome = run.earlier.and_last(outcome, began_s - run.started_s)
         run.near_cpu_busy_fraction = processors.busy_fraction()
@@ -337,6 +333,15 @@ def _result(ends: FarEnds) -> bytes:
         if ends.session.lost_connection():
             raise ConnectionLost(str(error)) from None
         raise
+
+
+def _end_digests(run: State, own: Path | None) -> None:
+    """Has the digests of a session that has ended be among those before it."""
+    run.outside.read_digests(None)
+    if run.digests is not None and own != run.digests:
+        run.unjoined = _join_digests(run.digests, own) or run.unjoined
+        # The list is another file now.
+        run.outside.hold(run.digests)
 
 
 def _join_digests(all_digests: Path | None, own: Path | None) -> str | None:
