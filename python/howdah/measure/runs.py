@@ -109,7 +109,7 @@ def _request(task: BlockTask, planned: PlannedRun) -> Request:
     )
     return Request(
         command=task.command,
-        route=endpoints.route([f"{task.host}:"], memory=True),
+        route=endpoints.route([f"{endpoints.written(task.host)}:"], memory=True),
         memory_bytes=cell.memory_bytes,
         memory_s=cell.memory_s,
         path="dedicated",
