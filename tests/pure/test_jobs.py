@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -252,6 +253,19 @@ def test_metrics_replace_what_a_link_leads_to_and_nothing_but_a_file(tmp_path: P
     with pytest.raises(HowdahError, match=r"circle: Too many levels of symbolic links$"):
         Metrics(str(tmp_path / "circle"), seen.now).__enter__()
     assert {each: each.lstat().st_ino for each in tmp_path.iterdir()} == before
+
+
+def test_a_reader_that_resets_its_connection_says_nothing_here(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with Metrics(str(port), watched(Valve(None)).now):
+        for asked in (b"GET /me", b"GET /metrics HTTP/1.0\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", port)) as line:
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                line.sendall(asked)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            assert answer.status == 200
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_port_answers_on_loopback_alone() -> None:

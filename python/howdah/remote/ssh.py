@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEEP_S = 300
+_SECONDS_DIGITS_MAX = 9
 CONNECT_TIMEOUT_S = 20
 LOST = 255
 """The exit code of an ssh whose connection failed (ssh(1))."""
@@ -367,7 +368,7 @@ def explain(host: str, status: int | None, stderr: str) -> str:
 def keep_s() -> int:
     """The seconds that a login and a far end are kept after a copy. Raises HowdahError."""
     text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _SECONDS_DIGITS_MAX:
         raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, or 0 to keep no login")
     return int(text) if Policy().keep_logins else 0
 

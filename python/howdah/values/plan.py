@@ -240,7 +240,7 @@ class _HasPlan(msgspec.Struct):
 def _is_record(text: bytes) -> bool:
     try:
         decoding.from_json(text, _HasPlan)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except msgspec.MsgspecError:
         return False
     return True
 
