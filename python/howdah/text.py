@@ -27,6 +27,13 @@ def printable(text: str | bytes, most_bytes: int | None = None) -> str:
     return _native.printable(name, most_bytes)
 
 
+def of_error(problem: BaseException) -> str:
+    """The error in one line: a HowdahError's own words, or ``KeyError: 'x'``."""
+    if isinstance(problem, _native.HowdahError):
+        return str(problem)
+    return printable(" ".join(f"{type(problem).__name__}: {problem}".split()))
+
+
 def count(number: int, noun: str) -> str:
     """The words ``1 file`` or ``1,200 files``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

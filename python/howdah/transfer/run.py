@@ -22,7 +22,7 @@ from howdah.remote import hosts
 from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, judged
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Job, Progress
-from howdah.text import printable
+from howdah.text import of_error
 from howdah.transfer import ahead, globs, incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
@@ -105,7 +105,7 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         exit_code = 128 + (stop.number if isinstance(stop, interrupt.Interrupted) else signal.SIGINT)
     except BaseException as problem:
         # A bug, or an error of the program whose display it is: the record and the logs come all the same.
-        error, exit_code, stopped = _in_words(problem), 1, problem
+        error, exit_code, stopped = of_error(problem), 1, problem
         outcome = "failed"
     finally:
         # All has been shown.
@@ -125,11 +125,6 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         return Done(made, archive.save(made), exit_code, None, stopped)
     except HowdahError as problem:
         return Done(made, None, exit_code, str(problem), stopped)
-
-
-def _in_words(problem: BaseException) -> str:
-    """The error in one line, as ``KeyError: 'x'``."""
-    return printable(" ".join(f"{type(problem).__name__}: {problem}".split()))
 
 
 def _rereading(run: State, archive: Archive) -> "Rereading | None":
