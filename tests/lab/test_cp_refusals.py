@@ -230,3 +230,14 @@ def test_a_failed_copy_leaves_no_process_and_keeps_nothing_half(
     cp.refused(source, f"far:{small}")
     assert not {pid: args for pid, args in cp.processes().items() if pid not in before}
     assert tree(small) == {}
+
+
+def test_a_dry_run_needs_no_address_for_data(cp: Copier, source: Path, tmp_path: Path) -> None:
+    """The name that ssh reaches the far host by is one that this host does not resolve."""
+    ssh = tmp_path / "ssh"
+    asks = '*" -G "*) exec ssh -o HostName=nowhere.invalid "$@";;'
+    ssh.write_text(f'#!/bin/sh\ncase " $* " in {asks} esac\nexec ssh "$@"\n')
+    ssh.chmod(0o700)
+    planned = cp.good("--dry-run", source, f"far:{tmp_path}/x", HOWDAH_SSH=str(ssh))
+    assert planned.outcome is not None and planned.outcome.dry_run_plan is not None
+    assert len(planned.outcome.dry_run_plan) == 20

@@ -45,6 +45,7 @@ from howdah.values.plan import (
 from howdah.values.record import Record, printable_command
 
 __all__ = [
+    "PATIENCE_S",
     "PIPE",
     "Agree",
     "Display",
