@@ -203,6 +203,10 @@ def test_a_buffer_that_the_kernel_would_not_give_is_refused(wan: lab.Lab, sweepe
     sweeper.plan.write_text(HOST.replace('time = "300ms"', 'time = "300ms"\nbuffer = "1GB"'))
     argv = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin", "--ambient-caps=-net_admin"]
     command = [*argv, sys.executable, "-m", "howdah", "sweep", str(sweeper.plan), "--beside-others"]
+    planned = wan.run(
+        "near", [*command, "--dry-run"], env=sweeper.env, capture_output=True, text=True, timeout=60
+    )
+    assert "the sweep would be refused now: buffers of 1.00 GB are above net.core.wmem_max" in planned.stderr
     done = wan.run("near", command, env=sweeper.env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "net.core.wmem_max of this host" in done.stderr

@@ -17,7 +17,7 @@ from howdah.cc import controls
 from howdah.lab.session import Process
 from howdah.measure import schedule
 from howdah.measure.plan import SweepPlan
-from howdah.measure.runs import BlockTask, Event, RunMeasured, RunsFailed, RunsStopped, make
+from howdah.measure.runs import BlockTask, Event, RunMeasured, RunsFailed, RunsStopped, check_buffers, make
 from howdah.measure.schedule import Block, PlannedRun
 from howdah.text import count
 from howdah.values.record import HostLimits
@@ -85,7 +85,15 @@ def refusal(plan: SweepPlan, todo: Todo, *, beside_others: bool) -> HowdahError 
         return busy
     here = HostLimits.here()
     whys = (controls.refusal(name, here) for name in (plan.controls() if todo else []))
-    return next((HowdahError(why) for why in whys if why), None)
+    if why := next(filter(None, whys), None):
+        return HowdahError(why)
+    try:
+        # A lab is made by who may set any buffer in it.
+        if plan.host is not None:
+            check_buffers([each for _, runs in todo for each in runs], None, None)
+    except HowdahError as error:
+        return error
+    return None
 
 
 def _made_in_words(made: int) -> str:
