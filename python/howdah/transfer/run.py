@@ -285,19 +285,25 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         run.request = request
         _begin_at_site(run, path)
         display.planned(run.plan, far)
-        if not request.dry_run:
-            try:
-                archive.check_room(run.id)
-            except HowdahError as problem:
-                display.far_says(f"howdah: warning: {problem}\n")
+        keeps = not request.dry_run and _keeps(run, display, archive)
         # From another host they would come over a path that may be slow, so only where they are asked for.
         asked = request.verify or request.manifest is not None or request.log_file is not None
         wanted = request.route.origin is None or asked
-        if wanted and not request.dry_run and not request.from_memory:
+        if wanted and keeps and not request.from_memory:
             run.digests = archive.new_digests(run.id)
             if run.digests is not None:
                 run.outside.hold(run.digests)
     return Underway(run.plan, path, far, data_address)
+
+
+def _keeps(run: State, display: Display, archive: Archive) -> bool:
+    """Whether the archive can keep anything of the copy. Says so where it cannot."""
+    try:
+        archive.check_room(run.id)
+    except HowdahError as problem:
+        display.far_says(f"howdah: warning: {problem}\n")
+        return False
+    return True
 
 
 def _begin_at_site(run: State, path: KnownPath) -> None:
