@@ -202,7 +202,9 @@ def test_a_guaranteed_path_without_a_class(cp: Copier) -> None:
 
 
 def test_numbers_without_units_or_out_of_range(cp: Copier) -> None:
-    assert "10" in cp.refused("--memory", "10", "far:")
+    unread = cp("--memory", "10", "far:")
+    assert (unread.returncode, unread.stdout, unread.stderr.count("\n")) == (2, "", 1)
+    assert "10" in unread.stderr
     assert "--streams 0" in cp.refused("--memory", "1MiB", "--streams", "0", "far:")
     assert "--buffer 1" in cp.refused("--memory", "1MiB", "--buffer", "1B", "far:")
 
