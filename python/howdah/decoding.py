@@ -25,8 +25,14 @@ def from_json(text: bytes | bytearray | memoryview | str, kind: Any) -> Any: ...
 
 
 def from_json(text: bytes | bytearray | memoryview | str, kind: Any) -> Any:
-    """The JSON ``text`` as a ``kind``. Raises what msgspec raises."""
-    return decoder(kind).decode(text)
+    """The JSON ``text`` as a ``kind``. Raises msgspec.DecodeError, whatever the bytes are."""
+    try:
+        return decoder(kind).decode(text)
+    except msgspec.DecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        # Names that are not UTF-8, more digits than Python reads, and lists in lists without end.
+        raise msgspec.DecodeError(str(error)) from None
 
 
 @overload

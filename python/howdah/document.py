@@ -35,7 +35,7 @@ def decode(text: bytes, kind: type[T], *, schema: int, name: str, where: str, me
         return decoding.from_json(text, kind)
     except msgspec.ValidationError as error:
         raise HowdahError(f"{where} is not a {name}: {in_words(str(error))}; {mend}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         why = _lower(str(error).removeprefix("JSON is malformed: "))
         raise HowdahError(f"{where} is not JSON: {why}; {mend}") from None
 

@@ -1,6 +1,9 @@
 """Files and folders for this user alone, whatever the umask: records and digests name every file copied."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -19,6 +22,25 @@ def folder(path: Path) -> None:
 def create(file: Path) -> None:
     """Makes an empty file; one that is there stays as it is. Raises OSError."""
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+@contextmanager
+def held(file: Path) -> Iterator[None]:
+    """Has ``is_held`` say, of any process, that the file is in use, where its file system has locks."""
+    with file.open("rb") as stream:
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_SH)
+        yield
+
+
+def is_held(file: Path) -> bool:
+    """Whether a process holds the file. Raises OSError where it cannot be opened."""
+    with file.open("rb+") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def opener(file: str, flags: int) -> int:

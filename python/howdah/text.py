@@ -1,12 +1,14 @@
 """Words for people that are used in more than one place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from howdah import _native
 
 INSTALL = "as docs/install.md says"
 """The way to install howdah. No package is published yet: when one is, this and ``with_extra`` change."""
 _NAMED = 6
+T = TypeVar("T")
 
 Sample = tuple[Mapping[str, str], float | None]
 """Labels of a metric with its value; null: not known."""
@@ -27,9 +29,22 @@ def printable(text: str | bytes, most_bytes: int | None = None) -> str:
     return _native.printable(name, most_bytes)
 
 
+def of_error(problem: BaseException) -> str:
+    """The error in one line: a HowdahError's own words, or ``KeyError: 'x'``."""
+    if isinstance(problem, _native.HowdahError):
+        return str(problem)
+    return printable(" ".join(f"{type(problem).__name__}: {problem}".split()))
+
+
 def count(number: int, noun: str) -> str:
     """The words ``1 file`` or ``1,200 files``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def apart(values: Iterable[T], short: Callable[[T], str], exact: Callable[[T], str]) -> dict[T, str]:
+    """The words of each value: short ones, or exact ones for all where two would read alike."""
+    known = {value: short(value) for value in values}
+    return known if len({*known.values()}) == len(known) else {value: exact(value) for value in known}
 
 
 def no_room(file: object, mend: str = "free some there") -> str:

@@ -122,6 +122,10 @@ def loads(text: str, where: str, kind: type[T], see: str) -> T:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise HowdahError(f"{where} is not TOML: {_twice(error, text, kind) or error}; {see}") from None
+    except ValueError:
+        raise HowdahError(f"{where} has a number of too many digits; {see}") from None
+    except RecursionError:
+        raise HowdahError(f"{where} has too many lists or tables in one another; {see}") from None
     try:
         return convert(table, kind, where, see)
     except HowdahError:

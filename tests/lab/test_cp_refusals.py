@@ -202,7 +202,9 @@ def test_a_guaranteed_path_without_a_class(cp: Copier) -> None:
 
 
 def test_numbers_without_units_or_out_of_range(cp: Copier) -> None:
-    assert "10" in cp.refused("--memory", "10", "far:")
+    unread = cp("--memory", "10", "far:")
+    assert (unread.returncode, unread.stdout, unread.stderr.count("\n")) == (2, "", 1)
+    assert "10" in unread.stderr
     assert "--streams 0" in cp.refused("--memory", "1MiB", "--streams", "0", "far:")
     assert "--buffer 1" in cp.refused("--memory", "1MiB", "--buffer", "1B", "far:")
 
@@ -230,3 +232,14 @@ def test_a_failed_copy_leaves_no_process_and_keeps_nothing_half(
     cp.refused(source, f"far:{small}")
     assert not {pid: args for pid, args in cp.processes().items() if pid not in before}
     assert tree(small) == {}
+
+
+def test_a_dry_run_needs_no_address_for_data(cp: Copier, source: Path, tmp_path: Path) -> None:
+    """The name that ssh reaches the far host by is one that this host does not resolve."""
+    ssh = tmp_path / "ssh"
+    asks = '*" -G "*) exec ssh -o HostName=nowhere.invalid "$@";;'
+    ssh.write_text(f'#!/bin/sh\ncase " $* " in {asks} esac\nexec ssh "$@"\n')
+    ssh.chmod(0o700)
+    planned = cp.good("--dry-run", source, f"far:{tmp_path}/x", HOWDAH_SSH=str(ssh))
+    assert planned.outcome is not None and planned.outcome.dry_run_plan is not None
+    assert len(planned.outcome.dry_run_plan) == 20

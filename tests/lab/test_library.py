@@ -141,3 +141,48 @@ def test_a_copy_that_fails_on_its_way_has_a_record(
     assert record.plan is not None
     assert record.outcome is None
     assert record.command[0] == "howdah.copy"
+
+
+FAILS = """
+import sys
+import howdah
+
+def fails(*now):
+    calls.append(now)
+    if len(calls) == 3:
+        raise kind("of its own")
+
+archive = howdah.Archive()
+for kind in (KeyError, howdah.HowdahError):
+    for run in (
+        lambda: howdah.probe("far", for_s=5, on_progress=fails),
+        lambda: howdah.send_traffic(sys.argv[1], "far", for_s=5, on_progress=fails),
+    ):
+        calls = []
+        try:
+            run()
+        except kind as error:
+            print(repr(error), getattr(error, "record", None) is not None, len(calls))
+        kept = archive.load("last")
+        print(kept.kind, kept.error, kept.probe is not None or kept.traffic is not None)
+"""
+
+
+def test_an_error_of_a_program_s_own_call_leaves_the_record(
+    wan: Lab, environment: dict[str, str], tmp_path: Path
+) -> None:
+    pattern = tmp_path / "pattern.toml"
+    pattern.write_text('name = "x"\nduration = "5s"\n[[load]]\nkind = "udp"\nrate = "1Mbit"\n')
+    argv = [sys.executable, "-c", FAILS, str(pattern)]
+    done = wan.run("near", argv, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "KeyError('of its own') False 3",
+        "probe KeyError: 'of its own' True",
+        "KeyError('of its own') False 3",
+        "traffic KeyError: 'of its own' True",
+        "HowdahError('of its own') True 3",
+        "probe of its own True",
+        "HowdahError('of its own') True 3",
+        "traffic of its own True",
+    ]

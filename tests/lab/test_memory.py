@@ -56,6 +56,15 @@ def test_a_second_copy_sends_at_once_what_the_first_one_carried(cp: Copier) -> N
     assert second.outcome.congestion_control == "cubic"
     assert resume.memories() == []
 
+    # A limit that only the user's file has counts for the plan as one on the command line does.
+    (cp.folder / "config/howdah").mkdir(parents=True)
+    (cp.folder / "config/howdah/config.toml").write_text('[host.far]\nlimit = "100Mbit"\n')
+    limited = cp.good("--memory", "3MB", "far:", "--no-listen", XDG_CONFIG_HOME=str(cp.folder / "config"))
+    assert limited.limited is not None
+    assert limited.limited.most_bps == 100_000_000
+    assert limited.plan is not None
+    assert (limited.plan.resume, limited.resumed) == (None, None)
+
     shown = cp.lab.run(
         "near", [*cp.argv()[:-1], "archive", "paths"], env=cp.env, capture_output=True, text=True
     )

@@ -101,6 +101,18 @@ def some_runs(sweeper: Sweeper, least: int) -> Callable[[], bool]:
 
 
 @pytest.mark.beside
+@pytest.mark.parametrize("host", ["fd77::2", "[fd77::2]"])
+def test_a_host_may_be_an_ipv6_address(sweeper: Sweeper, host: str) -> None:
+    sweeper.plan.write_text(HOST.replace("far", host).replace("50", "1") + 'buffer = "1MB"\n')
+    with lab.started(lab.symmetric(10**9, 1_000_000), sshd=True) as wan:
+        argv = [sys.executable, "-m", "howdah", "sweep", str(sweeper.plan), "--beside-others"]
+        done = wan.run("near", argv, env=sweeper.env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    (record,) = sweeper.records()
+    assert (record.host, record.error) == ("fd77::2", None)
+
+
+@pytest.mark.beside
 @pytest.mark.usefixtures("kernel")
 def test_a_sweep_that_is_killed_goes_on_where_it_was(sweeper: Sweeper) -> None:
     with sweeper.start(str(sweeper.plan), "--beside-others") as process:
@@ -191,6 +203,10 @@ def test_a_buffer_that_the_kernel_would_not_give_is_refused(wan: lab.Lab, sweepe
     sweeper.plan.write_text(HOST.replace('time = "300ms"', 'time = "300ms"\nbuffer = "1GB"'))
     argv = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin", "--ambient-caps=-net_admin"]
     command = [*argv, sys.executable, "-m", "howdah", "sweep", str(sweeper.plan), "--beside-others"]
+    planned = wan.run(
+        "near", [*command, "--dry-run"], env=sweeper.env, capture_output=True, text=True, timeout=60
+    )
+    assert "the sweep would be refused now: buffers of 1.00 GB are above net.core.wmem_max" in planned.stderr
     done = wan.run("near", command, env=sweeper.env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "net.core.wmem_max of this host" in done.stderr

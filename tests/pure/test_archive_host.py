@@ -197,3 +197,17 @@ def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE) as database:
         assert database.execute("SELECT name FROM sqlite_schema").fetchall() == [("songs",)]
     database.close()
+
+
+def test_a_merge_that_finds_no_room_leaves_no_part_of_a_list(tmp_path: Path) -> None:
+    theirs = archive_of(tmp_path / "theirs", count=1)
+    (only,) = theirs.newest()
+    theirs.inbox.digests(only.id).write_bytes(b"ab  name\n" * 300_000)
+    (tmp_path / "mine").mkdir()
+    script = (
+        'mount -t tmpfs -o size=1m none "$1"; place=$1; shift; "$@" || find "$place" -type f -printf "%f\\n"'
+    )
+    command = (sys.executable, "-m", "howdah", "archive", "merge", theirs.root)
+    done = told(*ON, script, "sh", tmp_path / "mine", *command, data=tmp_path / "mine")
+    assert "no room is left" in done.stderr
+    assert done.stdout.split() == [FILE]

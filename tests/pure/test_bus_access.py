@@ -123,8 +123,8 @@ def test_a_file_with_user_and_password(tmp_path: Path) -> None:
     file.chmod(0o640)
     with refused("others may read the password: chmod 600"):
         login(file)
-    for text in ("", "agent", "agent:", "two\nlines:x"):
-        file.write_text(text)
+    for text in (b"", b"agent", b"agent:", b"two\nlines:x", b"agent:\xff"):
+        file.write_bytes(text)
         with refused("contains no USER:PASSWORD"):
             login(file)
     with refused("cannot read .*no: No such file"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shaky import ShakyBus, Store
 from virtual import run
 
-from howdah.control.bus import LocalBus, leadership
+from howdah.control.bus import Entry, LocalBus, leadership
 from howdah.control.bus.leadership import DRIFT, Claim, Election, LeaderRecord, Leadership, stand
 
 TTL_S = 1.0
@@ -216,3 +216,31 @@ def test_a_leader_that_stood_still_says_how_late_its_renewal_was() -> None:
             return leader.why_lost
 
     assert run(main()) == "its renewal was 3.0 s late, as on a host that is paused or overloaded"
+
+
+class Broken(LocalBus):
+    """A bus of which a question fails as nobody thought of, once."""
+
+    breaks = False
+
+    async def get(self, key: str) -> Entry | None:
+        if self.breaks:
+            raise KeyError(key)
+        return await super().get(key)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_error_that_nobody_thought_of_ends_who_waits_for_the_election(before: bool) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with Broken() as bus:
+            bus.breaks = before
+            async with stand(bus, "x", ttl_s=TTL_S, clock_ns=lambda: round(loop.time() * 1e9)) as leader:
+                with pytest.raises(KeyError):
+                    async with asyncio.timeout(10 * TTL_S):
+                        epoch = await leader.won()
+                        bus.breaks = True
+                        await leader.lost(epoch)
+                        await leader.won()
+
+    run(main())

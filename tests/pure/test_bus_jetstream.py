@@ -15,7 +15,7 @@ from buses import served, wired
 from bench.nats_server import NatsServer
 from howdah import HowdahError
 from howdah.control.bus import Bus, KeyChange, Unreachable, Watch
-from howdah.control.bus.jetstream import JetStreamBus
+from howdah.control.bus.jetstream import Bucket, JetStreamBus
 from howdah.control.bus.leadership import Leadership, boottime_ns, stand
 
 TTL_S = 1.0
@@ -63,6 +63,25 @@ def test_a_watch_cut_off_tells_what_became_different_and_nothing_else(server: Na
                 assert bus.connection > before
                 await writer.put("kept", b"at last")
                 assert (await soon(changes)).value == b"at last"
+
+    asyncio.run(main())
+
+
+def test_an_error_that_nobody_thought_of_ends_a_watch(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(_: object) -> None:
+        raise KeyError("nobody thought of it")
+
+    async def main() -> None:
+        async with wired(server) as wire, await JetStreamBus.connect(wire.url) as bus, bus.watch() as changes:
+            await bus.put("kept", b"before")
+            assert (await soon(changes)).key == "kept"
+            monkeypatch.setattr(Bucket, "ensure", breaks)
+            await wire.cut()
+            await wire.join()
+            with pytest.raises(KeyError):
+                await soon(changes)
 
     asyncio.run(main())
 

@@ -251,13 +251,28 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["cc", "attach", "--ports", "1"], 2, "howdah: Missing option '--cc'; see: howdah cc attach --help"),
         (["cc", "detach", "--ports", "1"], 2, "howdah: say which connections: by a prefix they go to, by a "),
         (["cp", "--odd", "a", "b:c"], 2, "howdah: No such option"),
-        (["cp", "--path", "odd", "a", "b:c"], 1, "howdah: --path odd is not a kind of path"),
+        (["cp", "--path", "odd", "a", "b:c"], 2, "'--path': odd is not one of shared, dedicated, guaranteed"),
         (
             ["cp", "--memory", "10", "b:"],
-            1,
-            "howdah: --memory 10 is neither a size, as 10GiB, nor a time, as 10s",
+            2,
+            "Invalid value for '--memory': 10 is neither a size, as 10GiB, nor a time, as 10s",
         ),
-        (["cp", "--streams", "many", "/", "b:c"], 1, "howdah: --streams many is not a whole number"),
+        (["cp", "--memory", "9000h", "b:"], 1, "howdah: --memory 9000h is not from 0 s to "),
+        (["cp", "--streams", "many", "/", "b:c"], 2, "'--streams': many is not a whole number"),
+        (["cp", "--streams", "9" * 5000, "/", "b:c"], 2, " is not a whole number; see: howdah cp --help"),
+        (["cp", "--buffer", "big", "/", "b:c"], 2, "Invalid value for '--buffer': "),
+        (["cp", "--pace", "fast", "/", "b:c"], 2, "Invalid value for '--pace': "),
+        (["cp", "--fairness", "much", "/", "b:c"], 2, "'--fairness': much is not a number"),
+        (["cp", "--fairness", "120%", "/", "b:c"], 1, "howdah: --fairness 120% is not from 0 to 1"),
+        (
+            ["cp", "--patience", "long", "/", "b:c"],
+            2,
+            "'--patience': long is not a time; give for example 5min",
+        ),
+        (["cp", "--patience", "30h", "/", "b:c"], 1, "howdah: --patience 30h is not from 0 s to 24 h"),
+        (["cp", "--ports", "9-x", "/", "b:c"], 2, "'--ports': 9-x is not a range of ports; give"),
+        (["cp", "--max-delete", "-1", "--delete", "/", "b:c"], 1, "howdah: --max-delete -1 is "),
+        (["cp", "--limit", "1bit", "/", "b:c"], 1, "howdah: --limit 1bit: 1bit is below 8kb/s; to stop"),
         (["cp", "--streams", "0", "/", "b:c"], 1, "howdah: --streams 0 is not from 1 to 128; leave it out"),
         (["cp", "--streams", "129", "/", "b:c"], 1, "howdah: --streams 129 is not from 1 to 128"),
         (
@@ -272,7 +287,11 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         ),
         (["cp", "a"], 2, "howdah: a copy needs a source and a destination; write: howdah cp SRC… DST"),
         (["cp", "--streams", "-1", "a", "b:c"], 1, "howdah: --streams -1 is not from 1 to 128; leave it out"),
-        (["cp", "--streams", "1.5", "a", "b:c"], 1, "howdah: --streams 1.5 is not a whole number; give for"),
+        (
+            ["cp", "--streams", "1.5", "a", "b:c"],
+            2,
+            "Invalid value for '--streams': 1.5 is not a whole number",
+        ),
         (
             ["cp", "-l", "0", "a", "b:c"],
             1,
@@ -329,7 +348,7 @@ def test_a_source_that_is_one_file_leaves_no_end_of_a_line_open() -> None:
         (["lab", "run", "--rate", "{rate}", "--", "true"], 2, '--rate: rate "{rate}" is not a number with'),
         (["lab", "up", "{x}"], 2, "howdah: '{x}' is not a lab name; give 1 to 32 letters"),
         (["limit", "x", "fast"], 2, "howdah: the limit fast: fast is not a rate; give for example"),
-        (["cp", "--limit", "fast", "/", "b:"], 1, "howdah: --limit fast: fast is not a rate; give for"),
+        (["cp", "--limit", "fast", "/", "b:"], 2, "'--limit': fast: fast is not a rate; give for"),
         (
             ["cp", "--memory", "1B", "a"],
             1,
@@ -522,3 +541,14 @@ def test_what_a_terminal_cannot_write_is_written_with_a_backslash() -> None:
     assert "10\\u2079 bits" in done.stdout
     code = "from howdah import streams; streams.ready(); print('10 €')"
     assert redirected(f"-c {shlex.quote(code)}", PYTHONIOENCODING="latin-1").stdout == "10 \\u20ac\n"
+
+
+def test_a_value_that_cannot_be_read_starts_no_ssh(tmp_path: Path) -> None:
+    ssh, started = tmp_path / "ssh", tmp_path / "started"
+    ssh.write_text(f"#!/bin/sh\ntouch {started}\nexit 255\n")
+    ssh.chmod(0o700)
+    for option, value in (("--streams", "x"), ("--patience", "x"), ("--buffer", "x"), ("--limit", "x")):
+        assert howdah("cp", option, value, "/etc/hostname", "b:", HOWDAH_SSH=str(ssh)).returncode == 2
+    assert not started.exists()
+    assert howdah("cp", "/etc/hostname", "b:", HOWDAH_SSH=str(ssh)).returncode == 1
+    assert started.exists()

@@ -207,6 +207,21 @@ def test_it_is_renewed_and_ends_by_itself_when_nobody_renews_it(
     killed.__exit__(None, None, None)
 
 
+def test_it_is_kept_while_ssh_logs_in(lsst: Controlled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howdah.control.share.REQUEST_S", 1)
+    monkeypatch.setattr("howdah.control.share.RENEWED_S", 0.3)
+    with ask(lsst) as mine:
+        time.sleep(1.6)
+        assert len(who_asks(lsst)) == 1
+        before = len(mine.to_record().samples)
+        mine.begin(0)
+        time.sleep(1.6)
+        assert len(who_asks(lsst)) == 1
+        assert before == 1, "the record is of the copy alone"
+        assert len(mine.to_record().samples) > before
+    assert who_asks(lsst) == []
+
+
 def test_where_there_is_enough_to_connect_it_is_asked_for_when_payload_comes() -> None:
     policy = FIGURE_2.replace("priority = 1", 'priority = 1\nminimum = "1Mbit"')
     with controlled(policy=policy) as here, ask(here) as mine:

@@ -3,6 +3,9 @@
 import os
 import socket
 import stat
+import struct
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from samples import LIMITS, progress, run
+from samples import LIMITS, howdah, progress, run
 
 from howdah import HowdahError
 from howdah.cli.jobs_command import line
@@ -26,7 +29,7 @@ from howdah.transfer.logfile import LogFile
 from howdah.transfer.metrics import Metrics
 from howdah.transfer.outside import Attending
 from howdah.transfer.request import Request
-from howdah.transfer.standing import Watched
+from howdah.transfer.standing import Standing, Watched
 from howdah.transfer.valve import Valve
 from howdah.values.bottleneck import Cause
 from howdah.values.limit import Limits
@@ -40,6 +43,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     # The path of a socket is short.
     path = tmp_path_factory.mktemp("run")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
+    monkeypatch.setattr("howdah.remote.ssh._COMMON", f"{path}/howdah")
     return path / "howdah" / "jobs"
 
 
@@ -89,6 +93,31 @@ def test_a_copy_is_listed_limited_paused_and_gone() -> None:
         library.pause("0f3a9c")
 
 
+ATTENDS = f"""
+import sys, time
+from test_jobs import attending
+with attending("{RECORD}"):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("started", [{}, {"XDG_RUNTIME_DIR": "{own}"}])
+def test_a_copy_is_found_whatever_started_it(started: dict[str, str], tmp_path: Path) -> None:
+    """As cron does, which has no login session, and a shell of another session."""
+    bare = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    own = {name: value.format(own=tmp_path) for name, value in started.items()}
+    copy = [sys.executable, "-c", ATTENDS]
+    env = {**bare, **own, "PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(copy, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        listed = howdah("jobs", "--json", XDG_RUNTIME_DIR=str(tmp_path / "mine"))
+        process.communicate()
+    found = msgspec.json.decode(listed.stdout, type=list[Standing])
+    assert RECORD in {each.record for each in found}
+
+
 def test_the_first_large_file_under_way_is_no_matter_of_small_files() -> None:
     """Three of four streams rest, and no file is whole yet."""
     seen = watched(Valve(None))
@@ -123,6 +152,7 @@ def test_nobody_else_is_believed(runtime: Path, monkeypatch: pytest.MonkeyPatch)
         assert library.running().standing == []
         monkeypatch.undo()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime.parents[1]))
+    monkeypatch.setattr("howdah.remote.ssh._COMMON", str(runtime.parent))
     runtime.chmod(0o755)
     assert jobs.folder() is None
     assert library.running() == ([], [])
@@ -223,6 +253,19 @@ def test_metrics_replace_what_a_link_leads_to_and_nothing_but_a_file(tmp_path: P
     with pytest.raises(HowdahError, match=r"circle: Too many levels of symbolic links$"):
         Metrics(str(tmp_path / "circle"), seen.now).__enter__()
     assert {each: each.lstat().st_ino for each in tmp_path.iterdir()} == before
+
+
+def test_a_reader_that_resets_its_connection_says_nothing_here(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with Metrics(str(port), watched(Valve(None)).now):
+        for asked in (b"GET /me", b"GET /metrics HTTP/1.0\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", port)) as line:
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                line.sendall(asked)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            assert answer.status == 200
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_port_answers_on_loopback_alone() -> None:

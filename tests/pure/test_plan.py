@@ -131,6 +131,23 @@ def test_a_given_choice_is_told_with_what_it_replaced() -> None:
     assert SMALL.streams == 8
 
 
+def test_what_a_given_choice_replaced_is_told_with_its_unit() -> None:
+    given = SMALL.given("buffer_bytes", 2**24, "--buffer", "Buffers").given(
+        "pacing_bps", 10**8, "--pace", "Pace"
+    )
+    again = given.given("buffer_bytes", 2**25, "--buffer", "Buffers").given(
+        "pacing_bps", 10**9, "--pace", "Pace"
+    )
+    told = [each.what for each in again.given("encrypt", False, "--plaintext", "Plaintext").why.alternatives]
+    assert told == [
+        "buffers autotuned",
+        "unbounded",
+        "buffers 16.8 MB",
+        "paced at 100 Mb/s a stream",
+        "encrypted",
+    ]
+
+
 def test_a_choice_that_the_schedule_cannot_follow_is_refused() -> None:
     planned = msgspec.structs.replace(SMALL, changes=[Later(at_s=5.0, streams=4)])
     assert planned.given("streams", 4, "--streams", "Streams").streams == 4

@@ -7,7 +7,7 @@ import pytest
 
 from howdah import HowdahError, ports
 from howdah._native import serve
-from howdah.cli.cp import ports_of
+from howdah.cli.table import port_range
 from howdah.remote import hosts
 
 Config = Callable[[str], None]
@@ -29,14 +29,14 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     ("text", "found"), [("50000-50100", (50000, 50100)), ("22", (22, 22)), ("1-65535", (1, 65535))]
 )
 def test_a_range_is_read_and_written_alike(text: str, found: tuple[int, int]) -> None:
-    assert ports.parse(text) == ports_of(text) == found
+    assert ports.parse(text) == port_range(text) == found
     assert ports.in_words(found) == text
 
 
 @pytest.mark.parametrize("text", ["", "0", "70000", "5-4", "1-", "-1", "a-b", "1-2-3", "٣", "9" * 5000])
 def test_what_is_no_range_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(HowdahError, match="give for example --ports 50000-50100"):
-        ports_of(text)
+    with pytest.raises(HowdahError, match="give for example 50000-50100"):
+        port_range(text)
 
 
 def test_the_first_pattern_that_fits_a_name_of_the_host_counts(config: Config) -> None:

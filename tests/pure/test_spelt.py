@@ -168,7 +168,7 @@ def test_h_alone_asks_for_help_and_among_others_is_rsyncs() -> None:
 
 def test_values_and_names_are_left_as_they_are() -> None:
     assert taken("--manifest -a a far:") == {"names": ["a", "far:"], "manifest": "-a"}
-    assert taken("--streams=--delete a far:") == {"names": ["a", "far:"], "streams": "--delete"}
+    assert taken("--cc=--delete a far:") == {"names": ["a", "far:"], "cc": "--delete"}
     assert taken("-r -- -a --delete far:") == {"names": ["-a", "--delete", "far:"]}
     assert taken("-e --delete a far:") == {"names": ["a", "far:"], "rsh": "--delete"}
     assert taken("a - far:") == {"names": ["a", "-", "far:"]}

@@ -104,6 +104,30 @@ def test_a_choice_of_nothing_says_what_there_is(runs: Runs) -> None:
         runs_with(runs, streams=[2], buffer_bytes=[1e6])
 
 
+def test_values_that_would_read_alike_are_told_apart(runs: Runs) -> None:
+    with pytest.raises(HowdahError) as caught:
+        runs_with(runs, buffer_bytes=[2**28 + 1])
+    asked, _, found = str(caught.value).partition("; there are runs with ")
+    assert asked.endswith("268,435,457 B")
+    assert "268,435,456 B" in found
+    (rtt_s, *_) = runs.rtt_s.tolist()
+    with pytest.raises(HowdahError) as caught:
+        runs_with(runs, rtt_s=[rtt_s + 1e-9])
+    asked, _, found = str(caught.value).partition("; there are runs with ")
+    assert asked.split()[-1] not in found.split(", ")
+    lab = runs.where(path="lab 10 Gb/s", streams=4)
+    rtts = np.where(np.arange(len(lab)) % 2 == 1, lab.rtt_s[0], lab.rtt_s[0] * 1.0001)
+    buffers = np.where(np.arange(len(lab)) % 4 < 2, 2**28, 2**28 + 1.0)
+    console = Console(width=200)
+    with console.capture() as shown:
+        for part in parts(study(dataclasses.replace(lab, rtt_s=rtts, buffer_bytes=buffers))):
+            console.print(part)
+    heads = shown.get().partition("cc ")[2].splitlines()[0].split()
+    assert len(set(heads)) == len(heads), heads
+    assert "268,435,456 B" in shown.get()
+    assert "268,435,457 B" in shown.get()
+
+
 def test_the_table_shows_every_mean_and_what_was_left_out(runs: Runs) -> None:
     found = study(runs)
     console = Console(width=200)

@@ -5,6 +5,10 @@ import pytest
 from samples import howdah, record
 
 from howdah.archive import Archive
+from howdah.remote.endpoints import route
+from howdah.transfer.request import Request
+from howdah.transfer.standing import Watched
+from howdah.transfer.valve import Valve
 from howdah.values.outcome import Change, FileAction, FilesBeyond, Outcome, StreamOutcome
 from howdah.values.plan import Plan
 from howdah.values.record import Record
@@ -44,6 +48,14 @@ def test_a_summary_by_hand() -> None:
         "RTT 100 ms, 14 retransmissions, 300 ms of login before",
         f"Record: howdah archive show {made.id}",
     ]
+
+
+def test_an_ipv6_address_stands_in_brackets_before_a_path() -> None:
+    made = msgspec.structs.replace(finished(target="dir"), host="fd77::2")
+    assert "To [fd77::2]:dir" in summary(made, None).splitlines()
+    request = Request([], route(["me@[fd77::2]:a", "b"], memory=False))
+    now = Watched(request, made.id, made.started_at, Valve(None)).now()
+    assert (now.from_, now.to) == (["me@[fd77::2]:a"], "b")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ the records into SQLite first (``reading``, ``store``). docs/archive.md describe
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from howdah import HowdahError, private
 from howdah.arguments import typed
@@ -18,6 +19,9 @@ from howdah.values.record import Record, dumps, is_id
 if TYPE_CHECKING:
     from howdah.archive.runs import Runs, Trace
     from howdah.archive.store import Selection
+
+_RECORD_BYTES = 16_384
+"""The size of the record of a short copy."""
 
 
 class Unreadable(NamedTuple):
@@ -55,15 +59,27 @@ class Inbox:
     def save(self, record: Record) -> Path:
         """Adds a record and returns its file. Raises HowdahError when the archive cannot be written."""
         target = self.file(record.id)
-        temporary = target.with_name(f".{record.id}.{os.getpid()}")
+        with self._beside(target) as (temporary, stream):
+            stream.write(dumps(record))
+            stream.flush()
+            os.fsync(stream.fileno())
+            temporary.rename(target)
+        return target
+
+    def check_room(self, record_id: str) -> None:
+        """Raises HowdahError when the archive cannot take a record of this id now."""
+        with self._beside(self.file(record_id)) as (_, stream):
+            stream.write(bytes(_RECORD_BYTES))
+
+    @contextmanager
+    def _beside(self, target: Path) -> Iterator[tuple[Path, BinaryIO]]:
+        """A new file beside ``target``, which is removed unless it was renamed."""
+        temporary = target.with_name(f".{target.stem}.{os.getpid()}")
         try:
             self._make_folder(target)
             try:
                 with open(temporary, "xb", opener=private.opener) as stream:
-                    stream.write(dumps(record))
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                temporary.rename(target)
+                    yield temporary, stream
             finally:
                 temporary.unlink(missing_ok=True)
         except OSError as error:
@@ -71,7 +87,6 @@ class Inbox:
                 f"cannot keep the record in {target.parent}: {error.strerror}; "
                 "make room there, or set XDG_DATA_HOME to a folder you can write"
             ) from None
-        return target
 
     def _make_folder(self, file: Path) -> None:
         private.folder(file.parent)
@@ -108,6 +123,10 @@ class Archive:
     def save(self, record: Record) -> Path:
         """Adds a record and returns its file."""
         return self.inbox.save(record)
+
+    def check_room(self, record_id: str) -> None:
+        """Raises HowdahError when a record of this id cannot be added now."""
+        self.inbox.check_room(record_id)
 
     def new_digests(self, record_id: str) -> Path | None:
         """An empty file for the digests of what a run moves; None when it cannot be made."""

@@ -185,10 +185,16 @@ def _month(record_id: str) -> Path:
 
 def _copy_digests(ids: Sequence[str], source: Callable[[str], Path], target: Callable[[str], Path]) -> None:
     for each in ids:
-        if source(each).is_file() and not target(each).exists():
-            private.folder(target(each).parent)
-            private.create(target(each))
-            shutil.copyfile(source(each), target(each))
+        kept = target(each)
+        if source(each).is_file() and not kept.exists():
+            private.folder(kept.parent)
+            temporary = kept.with_name(f".{each}.{os.getpid()}")
+            try:
+                private.create(temporary)
+                shutil.copyfile(source(each), temporary)
+                temporary.rename(kept)
+            finally:
+                temporary.unlink(missing_ok=True)
 
 
 @contextmanager

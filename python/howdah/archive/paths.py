@@ -132,7 +132,7 @@ def _from_database(file: Path, path: str, direction: Direction) -> list[Mapping[
 def _from_inbox(inbox: Inbox) -> Iterator[Record]:
     """The newest records that are not in the database yet; what cannot be read is passed over."""
     for file in inbox.files()[-INBOX_MOST:]:
-        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, HowdahError):
+        with suppress(OSError, msgspec.MsgspecError, HowdahError):
             record = decoding.from_json(file.read_bytes(), _Brief)
             if record.schema == SCHEMA:
                 yield record

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from howdah import HowdahError
+from howdah import HowdahError, private
 from howdah.archive import Inbox
 from howdah.archive.reading import ingest
 from howdah.archive.store import NoRoom, Store, size_bytes
 from howdah.values.record import id_time
 
 _LEFT_BEHIND_S = 86400
-"""A file that nobody has written to for so long is of a copy that was killed; newer ones may be in use."""
+"""A file that nobody holds or has written to for so long is of a copy that was killed."""
 
 _PARQUET = re.compile(r"\.?[0-9a-f]{16}\.parquet(\.part)?")
 _TEMPORARY = re.compile(r"\.\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}\.\d+")
@@ -104,8 +104,9 @@ def _half_written(inbox: Inbox) -> list[Path]:
 
 def _left_behind(file: Path) -> bool:
     try:
-        return time.time() - file.stat().st_mtime > _LEFT_BEHIND_S
-    except FileNotFoundError:
+        # A copy that is paused writes nothing.
+        return time.time() - file.stat().st_mtime > _LEFT_BEHIND_S and not private.is_held(file)
+    except OSError:
         return False
 
 

@@ -1,18 +1,16 @@
 """``howdah cp`` from its arguments to its exit code."""
 
-import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from howdah import Archive, HowdahError, document, interrupt
-from howdah._native import parse_bytes, parse_duration, parse_fraction, parse_rate
-from howdah.cli.cp import COMMANDS, patience_of, ports_of
+from howdah.cli.cp import COMMANDS
 from howdah.cli.ended import ended
-from howdah.cli.table import as_typed, spell
+from howdah.cli.table import Read, as_typed, spell
 from howdah.guarded import write_no_more
-from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
+from howdah.library.copy import PATIENCE_S, PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.text import printable
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
@@ -32,11 +30,12 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
         )
     silent = json or quiet or (to_pipe and sys.stdout.isatty())
     done = ended(lambda: carry_out(_noted(request(**options), quiet=quiet), display(silent=silent)))
-    record, kept = done.record, done.problems in ([], [done.record.error])
+    record = done.record
     if json:
         document.show(record)
     elif not quiet and record.outcome is not None:
-        told = summary(record, Archive().root if kept else None)
+        kept = Archive().inbox.file(record.id)
+        told = summary(record, kept if kept.exists() else None)
         note = slash_note(options["names"], record.outcome)
         if to_pipe:
             print(told, file=sys.stderr)
@@ -80,45 +79,39 @@ def _named_as_typed(made: Callable[..., Request]) -> Callable[..., Request]:
 def request(
     *,
     names: list[str],
-    memory: str | None,
+    memory: Read | None,
     path: PathKind | None,
     filters: list[Rule] | None,
     keep: list[str] | None,
     no_listen: bool,
-    fairness: str | None,
-    streams: str | None,
+    fairness: Read | None,
     cc: str | None,
-    buffer: str | None,
-    pace: str | None,
+    buffer: Read | None,
+    pace: Read | None,
     plaintext: bool,
     no_sync: bool,
     bring: bool,
-    ports: str | None,
-    patience: str | None,
+    patience: Read | None,
     **as_it_is: Any,  # noqa: ANN401, what ``copy_request`` takes by the same name
 ) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
-    if streams is not None and not (streams.isascii() and streams.removeprefix("-").isdecimal()):
-        raise HowdahError(f"--streams {streams} is not a whole number; give for example --streams 8")
     return copy_request(
         names,
         sys.argv,
         before_s=since_process_start_s(),
-        memory=None if memory is None else memory_of(memory),
+        memory=None if memory is None else Memory(**memory.value),
         path=path or "shared",
         filters=_rules(filters or []),
         keep=keep or (),
         listen=not no_listen,
-        fairness=_fairness(fairness),
-        streams=None if streams is None else int(streams),
+        fairness=None if fairness is None else fairness.value,
         congestion_control=cc,
-        buffer_bytes=None if buffer is None else parse_bytes(buffer),
-        pacing_bps=None if pace is None else parse_rate(pace),
+        buffer_bytes=None if buffer is None else buffer.value,
+        pacing_bps=None if pace is None else pace.value,
         encrypt=not plaintext,
         sync=not no_sync,
         agree=(lambda _: True) if bring else asked,
-        ports=ports_of(ports),
-        patience_s=patience_of(patience),
+        patience_s=PATIENCE_S if patience is None else patience.value,
         **as_it_is,
     )
 
@@ -136,21 +129,3 @@ def asked(offer: Offer) -> bool:
         return False
     print(f"howdah: {offer.in_words()}. Bring it? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
-
-
-def memory_of(text: str) -> Memory:
-    """What ``--memory`` says: a size, or a time. Raises HowdahError for what is neither."""
-    with contextlib.suppress(HowdahError):
-        return Memory(size_bytes=parse_bytes(text))
-    try:
-        return Memory(for_s=parse_duration(text) / 1e9)
-    except HowdahError:
-        raise HowdahError(f"--memory {text} is neither a size, as 10GiB, nor a time, as 10s") from None
-
-
-def _fairness(text: str | None) -> float | None:
-    """The knob that was given. Raises HowdahError for what is no part of one."""
-    try:
-        return None if text is None else parse_fraction(text)
-    except HowdahError:
-        raise HowdahError(f"--fairness {text} is not from 0 to 1; give for example --fairness 0.5") from None

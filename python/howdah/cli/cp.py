@@ -7,7 +7,23 @@ import gc
 import os
 import sys
 
-from howdah.cli.table import FAR_HOWDAH, PORTS, QUIET, Argument, Command, Option, WrongLine, as_json, path
+from howdah._native import HowdahError
+from howdah.cli.table import (
+    FAR_HOWDAH,
+    PORTS,
+    QUIET,
+    Argument,
+    Command,
+    Option,
+    WrongLine,
+    as_json,
+    duration,
+    path,
+    rate,
+    share,
+    size,
+    with_text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +38,7 @@ _SLOW = "typing_extensions"
 def start(**given: "Any") -> int:  # noqa: ANN401
     """Starts ssh, and then copies what ``howdah.cli.copy_command.copy`` is given. Returns the exit code."""
     from howdah import interrupt  # noqa: PLC0415
-    from howdah.remote import standby  # noqa: PLC0415
+    from howdah.remote import ssh, standby  # noqa: PLC0415
 
     interrupt.install()
     if given["memory"] is None and len(given["names"]) < 2:
@@ -38,8 +54,8 @@ def start(**given: "Any") -> int:  # noqa: ANN401
                 given["names"],
                 given["far_howdah"],
                 memory=given["memory"] is not None,
-                patience_s=lambda: patience_of(given["patience"]),
-                ports=lambda: ports_of(given["ports"]),
+                patience_s=ssh.PATIENCE_S if given["patience"] is None else given["patience"].value,
+                ports=given["ports"],
                 modules=_LOADED,
                 encrypt=not given["plaintext"],
                 bounded=given["limit"] is not None or given["pace"] is not None,
@@ -63,41 +79,44 @@ def use_ssh(command: str | None) -> None:
         return
     program = command.split(" ")[0].rpartition("/")[2]
     if "ssh" not in program:
-        from howdah import HowdahError  # noqa: PLC0415
-
         raise HowdahError(
             f"-e {command} is not ssh, which howdah needs; give for example -e 'ssh -p 2222 -J jump'"
         )
     os.environ["HOWDAH_SSH"] = command
 
 
-def patience_of(text: str | None) -> float:
-    """The seconds that ``--patience`` says. Raises HowdahError for what is no time."""
-    from howdah import HowdahError  # noqa: PLC0415
-    from howdah._native import parse_duration  # noqa: PLC0415
-    from howdah.remote.ssh import PATIENCE_S  # noqa: PLC0415
+def _memory(text: str) -> "dict[str, Any]":
+    """The size, or the seconds, as the arguments of ``Memory``. Raises HowdahError for what is neither."""
+    for name, kind in (("size_bytes", size), ("for_s", duration)):
+        try:
+            return {name: kind(text)}
+        except HowdahError:
+            continue
+    raise HowdahError(f"{text} is neither a size, as 10GiB, nor a time, as 10s")
 
-    if text is None or text == "0":
-        return PATIENCE_S if text is None else 0.0
+
+def _patience(text: str) -> float:
+    """The seconds. Raises HowdahError for what is no time."""
     try:
-        return parse_duration(text) / 1e9
+        return 0.0 if text == "0" else duration(text)
     except HowdahError:
-        raise HowdahError(
-            f"--patience {text} is not a time; give for example --patience 5min, or 0"
-        ) from None
+        raise HowdahError(f"{text} is not a time; give for example 5min, or 0") from None
 
 
-def ports_of(text: str | None) -> "tuple[int, int] | None":
-    """The range that ``--ports`` says. Raises HowdahError for what is none."""
-    from howdah import HowdahError  # noqa: PLC0415
-    from howdah.ports import parse  # noqa: PLC0415
-
+def _fairness(text: str) -> float:
+    """The number, also one that is out of range. Raises ValueError for what is none."""
     try:
-        return None if text is None else parse(text)
-    except ValueError:
-        raise HowdahError(
-            f"--ports {text} is not a range of ports; give for example --ports 50000-50100"
-        ) from None
+        return share(text)
+    except HowdahError:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+
+
+def _limit(text: str) -> str:
+    """The text. Raises HowdahError for what is no limit, however low."""
+    from howdah.values.limit import Limits  # noqa: PLC0415, of the few copies that have one
+
+    Limits.parse(text, "", least_bps=0)
+    return text
 
 
 def _filter(names: str, text: str, *, rare: bool = True) -> Option:
@@ -129,6 +148,7 @@ COMMANDS = (
                 Option(
                     "--memory SIZE|TIME",
                     "Send SIZE, or for TIME, from memory to memory, and no files. DST is HOST:",
+                    kind=with_text(_memory),
                     rare=True,
                     sets=["memory", "size_bytes", "for_s"],
                 ),
@@ -241,7 +261,11 @@ COMMANDS = (
                 _keep("-O, --omit-dir-times", "Give folders the time of the copy."),
             ],
             "The path and other traffic on it": [
-                Option("--path KIND", "The kind of path: shared, dedicated or guaranteed. Default: shared."),
+                Option(
+                    "--path KIND",
+                    "The kind of path: shared, dedicated or guaranteed. Default: shared.",
+                    choices=("shared", "dedicated", "guaranteed"),
+                ),
                 Option(
                     "--class NAME",
                     "On a guaranteed path, the class whose share the copy takes.",
@@ -251,6 +275,7 @@ COMMANDS = (
                 Option(
                     "--fairness 0..1",
                     "On a shared path: 0 weighs only the copy's rate, 1 only fairness. Default: 0.5.",
+                    kind=with_text(_fairness),
                     rare=True,
                 ),
                 Option(
@@ -265,18 +290,26 @@ COMMANDS = (
                     "-e, --rsh COMMAND",
                     "The ssh command with its options, as 'ssh -p 2222 -J jump'. Default: ssh.",
                 ),
-                Option("--streams N", "The number of TCP connections.", rare=True),
+                Option("--streams N", "The number of TCP connections.", kind=int, rare=True),
                 Option("--cc NAME", "The congestion control.", rare=True, sets=["congestion_control"]),
                 Option(
                     "--buffer SIZE",
                     "The size of each stream's socket buffers.",
+                    kind=with_text(size),
                     rare=True,
                     sets=["buffer_bytes"],
                 ),
-                Option("--pace RATE", "The highest rate of each stream.", rare=True, sets=["pacing_bps"]),
+                Option(
+                    "--pace RATE",
+                    "The highest rate of each stream.",
+                    kind=with_text(rate),
+                    rare=True,
+                    sets=["pacing_bps"],
+                ),
                 Option(
                     "--limit RATE",
                     "The highest rate of all streams together, also by the hour: '100Mbit 08:00-18:00'.",
+                    kind=_limit,
                     rare=True,
                 ),
                 Option("--plan FILE", "A plan, or a record whose plan is used again.", rare=True),
@@ -293,6 +326,7 @@ COMMANDS = (
                     "--patience TIME",
                     "How long to keep trying when the path or the far host fails, "
                     "a silent path at least 15s. Default: 5min.",
+                    kind=with_text(_patience),
                     rare=True,
                     sets=["patience_s"],
                 ),

@@ -2,7 +2,7 @@
 
 from howdah._native import CC_PROGRAMS, HowdahError
 from howdah.bounds import HELD_BPS, Bounds
-from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, as_json, duration, rate, share
+from howdah.cli.table import FAR_HOWDAH, PORTS, Argument, Command, Option, as_json, duration, rate, share
 
 _JSON = as_json()
 _VERBOSE = Option("--verbose", "If the kernel refuses, also print its message.")
@@ -13,16 +13,6 @@ def _program(text: str) -> str:
     if text.removeprefix("hd_") not in CC_PROGRAMS:
         raise HowdahError(f"{text} is not one of {', '.join(CC_PROGRAMS)}")
     return text
-
-
-def _ports(text: str) -> tuple[int, int]:
-    """The first and the last port. Raises HowdahError."""
-    from howdah.ports import parse  # noqa: PLC0415
-
-    try:
-        return parse(text)
-    except ValueError:
-        raise HowdahError(f"{text} is not a range of ports; give for example 50000-50100") from None
 
 
 _NAME = Argument("NAME", f"One of {', '.join(CC_PROGRAMS)}.", key="name", kind=_program)
@@ -208,11 +198,7 @@ _DOCTOR = Command(
                 sets=["rtt_s"],
             ),
             FAR_HOWDAH,
-            Option(
-                "--ports A-B",
-                "The ports for data at the far end, as 50000-50100. Default: config.toml's, or any.",
-                kind=_ports,
-            ),
+            PORTS,
         ],
         "Output": [as_json("Print the report as JSON.")],
     },

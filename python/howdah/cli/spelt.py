@@ -48,7 +48,12 @@ def _bwlimit(text: str) -> str | None:
     suffix = text[len(digits) :] or "K"
     whole, _, part = digits.partition(".")
     thousand = 1000 if len(suffix) == 2 else 1024
-    if not f"{whole}{part}".isdigit() or not digits.isascii() or suffix not in _BW_SUFFIXES:
+    if (
+        not f"{whole}{part}".isdigit()
+        or not digits.isascii()
+        or len(digits) > 99
+        or suffix not in _BW_SUFFIXES
+    ):
         return None
     bits = round(8 * float(digits) * thousand ** _BW_SUFFIXES.index(suffix[0]))
     return f"{bits}bit" if bits else "none"

@@ -79,6 +79,28 @@ def share(text: str) -> float:
     return parse_fraction(text)
 
 
+def port_range(text: str) -> tuple[int, int]:
+    """The first and the last port. Raises HowdahError."""
+    from howdah.ports import parse  # noqa: PLC0415
+
+    try:
+        return parse(text)
+    except ValueError:
+        raise HowdahError(f"{text} is not a range of ports; give for example 50000-50100") from None
+
+
+class Read:
+    """A value with the text that it was read from, of which the library's refusals are to speak."""
+
+    def __init__(self, text: str, value: "Any") -> None:  # noqa: ANN401
+        self.text, self.value = text, value
+
+
+def with_text(kind: "Callable[[str], Any]") -> "Callable[[str], Read]":
+    """The kind of a value whose range the library checks, as a ``Read``."""
+    return lambda text: Read(text, kind(text))
+
+
 class Row:
     """What an argument and an option have in common."""
 
@@ -171,7 +193,9 @@ HELP = Option("-h, --help", "Show this page.")
 HELP_ALL = Option("--help-all", "Show this page with all options and examples.")
 QUIET = Option("-q, --quiet", "Print no progress and no summary.")
 PORTS = Option(
-    "--ports A-B", "The ports for data at the far end, as 50000-50100. Default: config.toml's, or any."
+    "--ports A-B",
+    "The ports for data at the far end, as 50000-50100. Default: config.toml's, or any.",
+    kind=port_range,
 )
 FAR_HOWDAH = Option("--far-howdah PATH", "The path of howdah on the far host, if it is not in PATH there.")
 
@@ -299,6 +323,7 @@ def spell(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapp
                 if name not in given or row.metavar is None:
                     return called
                 typed = values.get(row.key)
+                typed = typed.text if isinstance(typed, Read) else typed
                 value = typed if isinstance(typed, str) else given[name]
                 return f"{called} {value:g}" if isinstance(value, float) else f"{called} {value}"
     return name

@@ -218,7 +218,7 @@ class ShareRequest:
         """``name`` is the class; with ``look_only`` nothing is asked for."""
         self._client, self._name, self._find, self._look_only = client, name, find, look_only
         self._who = f"cp-{re.sub(r'[^-_A-Za-z0-9]', '-', socket.gethostname())[:40]}-{os.urandom(4).hex()}"
-        self._requests = self._requested = False
+        self._requests = self._requested = self._begun = False
         self._after_s = 0.0
         self._requested_s: float | None = None
         self._in_force_s: float | None = None
@@ -234,6 +234,8 @@ class ShareRequest:
             if self._requests and self._flow.minimum_bps < CONNECT_BPS:
                 self._renew()
                 self._wait()
+                # Logging in may take longer than a request lasts.
+                self._thread.start()
         except BaseException:
             self._give_back()
             raise
@@ -250,7 +252,9 @@ class ShareRequest:
     def begin(self, payload_s: float) -> None:
         """Begins the transfer, its payload so much later; a share not asked for yet is asked for in time."""
         self._after_s = max(0.0, payload_s - ANSWER_S)
-        self._thread.start()
+        self._begun = True
+        if not self._thread.is_alive():
+            self._thread.start()
 
     @property
     def share(self) -> Share:
@@ -327,7 +331,7 @@ class ShareRequest:
         )
 
     def _follow(self) -> None:
-        """Makes the request if that is left to do, renews it, and notes the share."""
+        """Makes the request if that is left to do, renews it, and notes the share once the transfer began."""
         renew_s = time.monotonic() + (RENEWED_S if self._requested else self._after_s)
         while not self._ended.wait(min(LOOK_S, max(0.0, renew_s - time.monotonic()))):
             with contextlib.suppress(HowdahError):
@@ -338,7 +342,8 @@ class ShareRequest:
                     if self._in_force_s is None:
                         self._wait()
                         continue
-                self._look()
+                if self._begun:
+                    self._look()
             if not self._requests:
                 renew_s = math.inf
 

@@ -45,6 +45,7 @@ from howdah.values.plan import (
 from howdah.values.record import Record, printable_command
 
 __all__ = [
+    "PATIENCE_S",
     "PIPE",
     "Agree",
     "Display",
@@ -125,7 +126,8 @@ def copy(
 
     One of ``src`` and ``dst`` is remote, or both: then the data goes from one host to the other. The far end
     is started over the user's ssh; the far host has howdah, or is brought it with ``bring``. The record is in
-    the archive when this returns; that of a dry run is not kept.
+    the archive when this returns; that of a dry run is not kept. An archive that cannot be written fails no
+    copy: the logger ``howdah`` says so, before the first byte if it is known by then.
 
     Args:
         src: what to copy, at a far host also by a pattern, as ``dtn2:run*``; several, or a ``Memory``, which
@@ -405,7 +407,12 @@ def carry_out(request: Request, display: Display, archive: Archive | None = None
     A signal whose handler ``howdah.interrupt`` was told to install raises ``Interrupted``, with the record.
     """
     done = run(request, display, archive or Archive())
-    return record_of(done.record, done.record.error, done.archive_error, done.stopped)
+    unkept = done.archive_error
+    if unkept is not None and done.record.error is None:
+        # The files are where they belong, and that is what was asked for.
+        display.far_says(f"howdah: warning: {unkept}\n")
+        unkept = None
+    return record_of(done.record, done.record.error, unkept, done.stopped)
 
 
 class _Progress(Quiet):

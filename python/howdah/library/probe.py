@@ -36,7 +36,8 @@ def probe(
         udp: by UDP and not by ICMP echo.
         active: sends bursts of TCP beside the probes, which tells more and costs as much as it says.
         bursts: a file with a pattern of other bursts.
-        on_progress: called every 0.1 s with the probes whose fate is known since the call before.
+        on_progress: called every 0.1 s with the probes whose fate is known since the call before; what it
+            raises ends the probing, and the record has what was seen until then.
         far_howdah: the program at the far host where it is not in its PATH.
         archive: where the record is kept; by default the user's.
 
@@ -64,7 +65,7 @@ def carry_out(request: ProbeRequest, display: ProbeDisplay, archive: Archive | N
     What was seen until a signal came is in the record of ``Interrupted``, as for a copy.
     """
     done = run(request, display, archive or Archive())
-    stopped = interrupt.Interrupted(done.interrupted) if done.interrupted else None
+    stopped = interrupt.Interrupted(done.interrupted) if done.interrupted else done.failed
     return record_of(done.record, None, done.archive_error, stopped)
 
 

@@ -13,7 +13,7 @@ from howdah.measure import sweep as measured
 from howdah.measure.plan import SweepPlan, load_plan
 from howdah.measure.runs import RunMeasured
 from howdah.measure.schedule import total_s
-from howdah.measure.sweep import SweepDisplay, Todo
+from howdah.measure.sweep import SweepDisplay, Todo, refusal
 from howdah.values.record import printable_command
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "SweepDone",
     "SweepPlan",
     "carry_out",
+    "refusal",
     "remaining",
     "sweep",
     "sweep_plan",

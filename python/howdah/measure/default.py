@@ -7,6 +7,7 @@ from howdah._native import format_duration
 from howdah.cc import controls
 from howdah.measure.plan import Ranges, SweepPlan
 from howdah.measure.schedule import RUN_ROUND_TRIPS, RUN_S
+from howdah.remote.endpoints import bare
 from howdah.remote.far import greet
 from howdah.values.path import ASSUMED_RTT_S
 from howdah.values.plan import BUFFER_BYTES_MAX
@@ -26,7 +27,7 @@ def plan(host: str, far_howdah: str | None, for_s: float | None) -> SweepPlan:
 
     Raises HowdahError when the host does not answer, or the time is too short to say anything.
     """
-    here = HostLimits.here()
+    here, host = HostLimits.here(), bare(host)
     far = greet(host, far_howdah)
     rtt_s = far.rtt_s or ASSUMED_RTT_S
     names = controls.available(controls.DEFAULT, here)

@@ -40,6 +40,7 @@ from howdah import HowdahError, tomlfile
 from howdah._native import format_bytes, parse_bytes
 from howdah.archive.columns import link_in_words
 from howdah.lab import labfile
+from howdah.remote.endpoints import bare
 from howdah.tomlfile import Duration, Rate, Several, Size
 from howdah.values.link import LinkSpec
 from howdah.values.plan import BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, STREAMS_MAX
@@ -228,7 +229,7 @@ def parse_plan(text: str, where: str) -> SweepPlan:
     plan = SweepPlan(
         name=tomlfile.name(given.name, f"{where}: name"),
         summary=" ".join(given.summary.split()),
-        host=given.host,
+        host=None if given.host is None else bare(given.host),
         far_howdah=given.far_howdah,
         links=links,
         ranges=tuple(

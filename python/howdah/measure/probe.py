@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
 from howdah.arguments import check_within
@@ -15,6 +17,7 @@ from howdah.probing.far_end import FarResponder, Greeting, Target, endpoint, res
 from howdah.probing.prober import ProbeUpdate, Probing, ProbingResult, Rhythm, probe
 from howdah.remote import ssh
 from howdah.remote.lab_link import link_of_a_lab
+from howdah.text import of_error
 from howdah.values import record
 from howdah.values.probe import Burst, Probe, Way
 from howdah.values.record import HostLimits, Record
@@ -70,6 +73,8 @@ class ProbeResult(NamedTuple):
     archive_error: str | None
     interrupted: int | None = None
     """The signal that ended it, with what was seen until then in the record."""
+    failed: BaseException | None = None
+    """The error of the display that ended it likewise."""
 
 
 class _Answered(NamedTuple):
@@ -104,16 +109,20 @@ def run(request: ProbeRequest, display: ProbeDisplay, archive: Archive) -> Probe
     try:
         shown = summary(seen.probed, run.rhythm, seen.way, seen.address, sent)
     except HowdahError:
+        if run.failed is not None:
+            raise run.failed from None
         if number:
             raise interrupt.Interrupted(number) from None
         raise
     kept = _record(shown, began, request, close_account(), number)
+    if run.failed is not None:
+        kept = msgspec.structs.replace(kept, error=of_error(run.failed))
     exit_code = 128 + number if number else 0
     try:
         archive.save(kept)
     except HowdahError as error:
-        return ProbeResult(kept, exit_code or 1, str(error), number)
-    return ProbeResult(kept, exit_code, None, number)
+        return ProbeResult(kept, exit_code or 1, str(error), number, run.failed)
+    return ProbeResult(kept, exit_code, None, number, run.failed)
 
 
 def _bursts(request: ProbeRequest) -> "Bursts":
@@ -130,6 +139,8 @@ class _ProbeRun:
         self.target = Target(request.host)
         self.rhythm = Rhythm()
         self.display = display
+        self.failed: BaseException | None = None
+        """What the display raised."""
 
     def by_any(self) -> _Answered:
         """Probes by ICMP, or by UDP where that is not answered."""
@@ -164,6 +175,8 @@ class _ProbeRun:
         try:
             seen = self._probe(Probing(way="icmp", to=endpoint(address, 0), for_ns=self._for_ns()))
         except HowdahError as error:
+            if error is self.failed:
+                raise
             # Mostly because this user may not send echo requests.
             raise _NoEchoError(str(error)) from None
         if not seen.counts.answered:
@@ -175,10 +188,21 @@ class _ProbeRun:
         seen = probe(probing, self._watch)
         if seen.interrupted and not seen.counts.answered:
             raise interrupt.Interrupted(seen.interrupted)
+        if self.failed is not None and not seen.counts.answered:
+            raise self.failed
         return seen
 
     def _watch(self, taken: ProbeUpdate) -> bool:
-        self.display.look(taken, self.for_s)
+        if self.failed is not None:
+            return True
+        try:
+            self.display.look(taken, self.for_s)
+        except interrupt.STOPS:
+            raise
+        except BaseException as error:
+            # What was seen so far is kept, and then it is raised again.
+            self.failed = error
+            return True
         silent = taken.elapsed_s > SILENT_S and not taken.counts.answered
         return silent or not (self.bursts is None or self.bursts.look(taken.elapsed_s))
 

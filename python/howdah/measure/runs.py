@@ -7,7 +7,7 @@ JSON, and each Event leaves on standard output as a line of JSON.
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -71,7 +71,7 @@ def make(task: BlockTask) -> Iterator[Event]:
     """Makes the runs of ``task``, late ones again; ends with what stopped it, if anything did."""
     archive, queue, failed = Archive(), deque(task.runs), False
     try:
-        _check_buffers(task)
+        check_buffers(task.runs, task.host, task.plan.far_howdah)
         while queue:
             planned = queue.popleft()
             done = run(_request(task, planned), Quiet(), archive)
@@ -109,7 +109,7 @@ def _request(task: BlockTask, planned: PlannedRun) -> Request:
     )
     return Request(
         command=task.command,
-        route=endpoints.route([f"{task.host}:"], memory=True),
+        route=endpoints.route([f"{endpoints.written(task.host)}:"], memory=True),
         memory_bytes=cell.memory_bytes,
         memory_s=cell.memory_s,
         path="dedicated",
@@ -134,18 +134,18 @@ def _measured(record: Record, planned: PlannedRun) -> RunMeasured:
     return RunMeasured(record.id, str(planned.cell), planned.repeat, planned.attempt, rate_bps, late)
 
 
-def _check_buffers(task: BlockTask) -> None:
-    """Raises HowdahError for a buffer that a kernel would not give in full."""
-    buffer_bytes = max((planned.cell.buffer_bytes or 0 for planned in task.runs), default=0)
+def check_buffers(runs: Iterable[PlannedRun], host: str | None, far_howdah: str | None) -> None:
+    """Raises HowdahError for a buffer that this host, or ``host``, would not give in full."""
+    buffer_bytes = max((planned.cell.buffer_bytes or 0 for planned in runs), default=0)
     if not buffer_bytes:
         return
-    far = greet(task.host, task.plan.far_howdah).limits
     here = HostLimits.here()
-    for where, limits, setting, limit_bytes in (
-        ("this host", here, "wmem_max", here.wmem_max_bytes),
-        (task.host, far, "rmem_max", far.rmem_max_bytes),
-    ):
-        if not limits.privileged and buffer_bytes > limit_bytes:
+    limits = [("this host", here, "wmem_max", here.wmem_max_bytes)]
+    if host is not None:
+        far = greet(host, far_howdah).limits
+        limits.append((host, far, "rmem_max", far.rmem_max_bytes))
+    for where, kernel, setting, limit_bytes in limits:
+        if not kernel.privileged and buffer_bytes > limit_bytes:
             raise HowdahError(
                 f"buffers of {format_bytes(buffer_bytes)} are above net.core.{setting} of {where}, "
                 f"{format_bytes(limit_bytes)}; there, as root: sysctl -w net.core.{setting}={buffer_bytes}"

@@ -17,9 +17,10 @@ from howdah.cc import controls
 from howdah.lab.session import Process
 from howdah.measure import schedule
 from howdah.measure.plan import SweepPlan
-from howdah.measure.runs import BlockTask, Event, RunMeasured, RunsFailed, RunsStopped, make
+from howdah.measure.runs import BlockTask, Event, RunMeasured, RunsFailed, RunsStopped, check_buffers, make
 from howdah.measure.schedule import Block, PlannedRun
 from howdah.text import count
+from howdah.values.record import HostLimits
 
 _STOP_S = 10.0
 """How long a worker may take to keep what it has after a signal."""
@@ -53,8 +54,8 @@ def sweep(plan: SweepPlan, show: SweepDisplay, *, command: list[str], beside_oth
 
     Raises HowdahError when it cannot begin or go on; what was measured is kept then.
     """
-    if not beside_others:
-        _check_alone()
+    if not beside_others and (busy := _busy()) is not None:
+        raise busy
     todo = list(schedule.remaining(plan, schedule.finished_in(Archive(), plan)))
     show.begins(todo)
     records, late = [], 0
@@ -78,6 +79,23 @@ def sweep(plan: SweepPlan, show: SweepDisplay, *, command: list[str], beside_oth
     return SweepResult(records, late, 0)
 
 
+def refusal(plan: SweepPlan, todo: Todo, *, beside_others: bool) -> HowdahError | None:
+    """What the sweep would be refused for, as far as this host can tell before it begins; None: nothing."""
+    if not beside_others and (busy := _busy()) is not None:
+        return busy
+    here = HostLimits.here()
+    whys = (controls.refusal(name, here) for name in (plan.controls() if todo else []))
+    if why := next(filter(None, whys), None):
+        return HowdahError(why)
+    try:
+        # A lab is made by who may set any buffer in it.
+        if plan.host is not None:
+            check_buffers([each for _, runs in todo for each in runs], None, None)
+    except HowdahError as error:
+        return error
+    return None
+
+
 def _made_in_words(made: int) -> str:
     return f"{count(made, 'run')} of this sweep made now and kept; the same command goes on with it"
 
@@ -89,13 +107,13 @@ def _events(
         yield from _block(plan, block, BlockTask(plan=plan, controls=found, command=command, runs=runs))
 
 
-def _check_alone() -> None:
-    if found := others_at_work():
-        first = found[0]
-        raise NotHere(
-            f"{literal(first.command)} runs on this host (process {first.pid}), and each would disturb the "
-            "other; wait for it, or give {beside_others}"
-        )
+def _busy() -> NotHere | None:
+    """The error of another howdah that is at work here; None: there is none."""
+    first = next(iter(others_at_work()), None)
+    return first and NotHere(
+        f"{literal(first.command)} runs on this host (process {first.pid}), and each would disturb the "
+        "other; wait for it, or give {beside_others}"
+    )
 
 
 def _block(plan: SweepPlan, block: Block, task: BlockTask) -> Iterator[Event]:

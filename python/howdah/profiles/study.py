@@ -5,6 +5,7 @@ The result is a document (``--json``): every number with its unit, null where th
 
 import math
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +19,7 @@ from howdah.profiles.profile import Profile, Region, curvature, profiles
 from howdah.profiles.transition.shapes import compare_regressions
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
 from howdah.profiles.transition.transition import Transition, transition
+from howdah.text import apart
 
 T = TypeVar("T")
 
@@ -134,11 +136,17 @@ def runs_with(runs: Runs, **conditions: Collection[Value] | None) -> Runs:
             continue
         matching = runs.where(**{column: values})
         if len(runs) and not len(matching):
-            there = ", ".join(_in_words(column, value) for value in np.unique(getattr(runs, column)).tolist())
-            requested = ", ".join(_in_words(column, value) for value in values)
+            # Buffers that are autotuned are NaN there.
+            known = [_or_none(each) for each in np.unique(getattr(runs, column)).tolist()]
+            words = apart([*known, *values], partial(_in_words, column), partial(_exactly, column))
+            there, requested = (", ".join(words[each] for each in some) for some in (known, values))
             raise HowdahError(f"no runs with {_NAMES[column]} {requested}; there are runs with {there}")
         runs = matching
     return runs
+
+
+def _or_none(value: Value) -> Value:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _in_words(column: str, value: Value) -> str:
@@ -146,7 +154,13 @@ def _in_words(column: str, value: Value) -> str:
         return f"{float(value or math.nan) * 1e3:.4g}ms"
     if column != "buffer_bytes":
         return str(value) if value != "" else "none"
-    return "auto" if value is None or math.isnan(float(value)) else format_bytes(int(value))
+    return "auto" if value is None else format_bytes(int(value))
+
+
+def _exactly(column: str, value: Value) -> str:
+    if value is None or column not in {"rtt_s", "buffer_bytes"}:
+        return _in_words(column, value)
+    return f"{float(value) * 1e3:.12g}ms" if column == "rtt_s" else f"{int(value):,} B"
 
 
 def study(runs: Runs, *, late: bool = False, files: bool = False, draws: int = 0) -> Study:

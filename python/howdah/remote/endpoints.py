@@ -68,6 +68,18 @@ def parse(argument: str) -> Endpoint:
     return Endpoint(_host(host, argument), _remote_path(path, argument))
 
 
+def bare(host: str) -> str:
+    """What ssh is given for ``[user@]host``: an IPv6 address stands in no brackets there."""
+    user, at, name = host.rpartition("@")
+    return f"{user}{at}{name[1:-1]}" if name.startswith("[") and name.endswith("]") else host
+
+
+def written(host: str) -> str:
+    """The host as it stands before the colon of ``[user@]host:path``."""
+    user, at, name = host.rpartition("@")
+    return f"{user}{at}[{name}]" if ":" in name else host
+
+
 def route(arguments: list[str], *, memory: bool) -> Route:
     """Direction, host and paths of a whole command line. Raises HowdahError when it makes no copy."""
     if memory:
@@ -109,7 +121,7 @@ def _pipe(arguments: list[str], destination: Endpoint) -> bool:
         path = f"{folder}/" if folder or destination.path == b"/" else ""
         raise HowdahError(
             f"{_shown(arguments[1])} is a folder, and data from a pipe has no name; "
-            f"write {destination.host}:{path}NAME"
+            f"write {written(destination.host)}:{path}NAME"
         )
     return True
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEEP_S = 300
+_SECONDS_DIGITS_MAX = 9
 CONNECT_TIMEOUT_S = 20
 LOST = 255
 """The exit code of an ssh whose connection failed (ssh(1))."""
@@ -55,6 +56,8 @@ _DRAIN_S = 0.05
 _HASH_BYTES = 16
 _OUTPUT_S = 2.0
 """The time that a short ssh command may take."""
+_COMMON = f"/tmp/howdah-{os.getuid()}"  # noqa: S108
+"""The private folder that is the same in every session, and where there is none."""
 _UNSET = "/howdah/unset"
 _UNSET_TIMES = "7919"
 _ASKED = (
@@ -365,7 +368,7 @@ def explain(host: str, status: int | None, stderr: str) -> str:
 def keep_s() -> int:
     """The seconds that a login and a far end are kept after a copy. Raises HowdahError."""
     text = os.environ.get("HOWDAH_SSH_KEEP_S", str(KEEP_S))
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _SECONDS_DIGITS_MAX:
         raise HowdahError(f"HOWDAH_SSH_KEEP_S is {text!r}; give whole seconds, or 0 to keep no login")
     return int(text) if Policy().keep_logins else 0
 
@@ -443,14 +446,17 @@ def _sockets(config: dict[str, str]) -> str | None:
     return prefix if len(os.fsencode(prefix)) + len("-") + 2 * _HASH_BYTES <= _SOCKET_PATH_MAX else None
 
 
-def private_folder() -> str | None:
-    """A folder only this user can enter, made if missing; None when that cannot be had."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+def private_folder(*, common: bool = False) -> str | None:
+    """A folder only this user can enter, made if missing; None when that cannot be had.
+
+    It is that of the login session, or ``common`` to all that this user runs.
+    """
+    runtime = "" if common else os.environ.get("XDG_RUNTIME_DIR", "")
     if LAB_LINK_VARIABLE in os.environ:
         # A lab's own /run vanishes with the lab, and so do sockets whose ssh it has killed.
         folder = "/run/howdah-ssh"
     else:
-        folder = f"{runtime}/howdah" if runtime.startswith("/") else f"/tmp/howdah-{os.getuid()}"  # noqa: S108
+        folder = f"{runtime}/howdah" if runtime.startswith("/") else _COMMON
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         found = os.lstat(folder)

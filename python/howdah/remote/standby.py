@@ -27,7 +27,7 @@ from howdah.remote import endpoints, hosts, ssh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     Ports = tuple[int, int]
@@ -139,8 +139,8 @@ def begin(
     far_howdah: str | None,
     *,
     memory: bool,
-    patience_s: "Callable[[], float]",
-    ports: "Callable[[], Ports | None]",
+    patience_s: float,
+    ports: "Ports | None",
     modules: "Sequence[str]",
     encrypt: bool,
     bounded: bool,
@@ -156,7 +156,7 @@ def begin(
         with interrupt.Held():
             _begun.append(
                 FarSession(
-                    host, far_howdah, patience_s(), ports=ports(), modules=modules, ahead=ahead, fills=fills
+                    host, far_howdah, patience_s, ports=ports, modules=modules, ahead=ahead, fills=fills
                 )
             )
     except HowdahError:

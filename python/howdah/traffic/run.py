@@ -9,6 +9,7 @@ import msgspec
 from howdah import HowdahError, interrupt
 from howdah.archive import Archive
 from howdah.remote.lab_link import link_of_a_lab
+from howdah.text import of_error
 from howdah.traffic.account import LoadSample, Traffic
 from howdah.traffic.loads import Loads
 from howdah.traffic.pattern import Pattern
@@ -46,7 +47,7 @@ class TrafficResult(NamedTuple):
     archive_error: str | None
     """Why it could not be kept."""
     stopped: BaseException | None
-    """What stopped it from outside, as ``interrupt.STOPS`` lists it."""
+    """What is to be raised again: a stop from outside, or an error that is not of the traffic."""
 
 
 class _TrafficRun:
@@ -93,6 +94,9 @@ def run(request: TrafficRequest, display: TrafficDisplay, archive: Archive) -> T
         error = str(problem)
     except interrupt.STOPS as stop:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
+    except BaseException as problem:
+        # As of a copy: a bug, or an error of the program whose display it is.
+        error, stopped = of_error(problem), problem
     finally:
         display.close()
     made = run.record(error, flags)

@@ -10,6 +10,7 @@ import msgspec
 from howdah import HowdahError, _native, interrupt
 from howdah.arguments import NotHere, literal
 from howdah.remote import standby
+from howdah.remote.endpoints import written
 from howdah.remote.far import CANCEL_S, hello
 from howdah.remote.messages import Between, FarHello, Job
 from howdah.remote.standby import FarSession, take
@@ -159,8 +160,8 @@ class FarEnds:
     def _instead(self) -> str:
         """What to do where the two hosts cannot reach one another."""
         route = self._request.route
-        sources = shlex.join(f"{route.origin}:{printable(source)}" for source in route.sources)
-        target = shlex.quote(f"{route.host}:{printable(route.destination)}")
+        sources = shlex.join(f"{written(route.origin)}:{printable(source)}" for source in route.sources)
+        target = shlex.quote(f"{written(route.host)}:{printable(route.destination)}")
         return (
             "open a range of ports on one of them and give it with {ports}, or copy through this host: "
             + literal(f"howdah cp {sources} {_ON_THE_WAY}/ && howdah cp {_ON_THE_WAY}/* {target}")

@@ -11,6 +11,7 @@ import os
 import socket
 import stat
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -52,10 +53,18 @@ class Found(NamedTuple):
 
 
 def folder() -> Path | None:
-    """The folder of the sockets, made if missing; None where no private one can be had."""
-    above = private_folder()
-    if above is None:
-        return None
+    """The folder of a copy's socket, made if missing; None where no private one can be had."""
+    return next(_folders(), None)
+
+
+def _folders() -> Iterator[Path]:
+    """Where sockets may be: where all find them, and, if another user has that name, where they are."""
+    for above in dict.fromkeys([private_folder(common=True), private_folder()]):
+        if above is not None and (found := _made(above)) is not None:
+            yield found
+
+
+def _made(above: str) -> Path | None:
     path = Path(above, "jobs")
     try:
         path.mkdir(mode=0o700, exist_ok=True)
@@ -148,5 +157,4 @@ class _Gone(HowdahError):
 
 
 def _sockets() -> list[Path]:
-    path = folder()
-    return [] if path is None else sorted(each for each in path.iterdir() if is_id(each.name))
+    return sorted(each for path in _folders() for each in path.iterdir() if is_id(each.name))

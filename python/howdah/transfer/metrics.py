@@ -112,10 +112,11 @@ class Metrics:
             raise NotHere(f"{{metrics}} {literal(str(file))}: {error.strerror or error}") from None
 
     def _serve(self) -> Callable[[], None]:
-        port = int(self._place)
+        port = int(self._place[:10])
         if not 0 < port <= PORT_MAX:
             raise BadArgument(
-                f"{{metrics}} {port} is not a port; give 1 to {PORT_MAX}, or a file with a / in its name"
+                f"{{metrics}} {literal(self._place)} is not a port; "
+                f"give 1 to {PORT_MAX}, or a file with a / in its name"
             )
         try:
             self._server = _Server((_LOOPBACK, port), _answers(self._standing))
@@ -127,6 +128,9 @@ class Metrics:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Says nothing, as above: whoever asked has gone."""
 
 
 def _answers(standing: Callable[[], Standing]) -> type[BaseHTTPRequestHandler]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from howdah import HowdahError, decoding, interrupt
+from howdah import HowdahError, decoding, interrupt, private
 from howdah.remote.messages import FarHello, Progress
 from howdah.transfer import jobs
 from howdah.transfer.display import Display
@@ -178,6 +178,11 @@ class Outside:
 
             self._ends.enter_context(Metrics(request.metrics, self._watched.now))
         return Observed([display, self._watched, *([self._log] if self._log else [])])
+
+    def hold(self, file: Path) -> None:
+        """Has whoever tidies up the archive leave a file there until the copy has ended."""
+        with contextlib.suppress(OSError):
+            self._ends.enter_context(private.held(file))
 
     def read_digests(self, file: Path | None) -> None:
         """Has the log tell of each file that a session adds to ``file``; None: the session has ended."""

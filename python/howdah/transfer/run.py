@@ -22,7 +22,7 @@ from howdah.remote import hosts
 from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, judged
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Job, Progress
-from howdah.text import printable
+from howdah.text import of_error
 from howdah.transfer import ahead, globs, incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
@@ -80,7 +80,7 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
     try:
         display = run.outside.begin(display)
         sources.check(request.route)
-        run.rereading = _rereading(request)
+        run.rereading = _rereading(run, archive)
         with run.service:
             _transfer(run, display, archive)
         if run.rereading is not None and run.outcome is not None:
@@ -105,7 +105,7 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         exit_code = 128 + (stop.number if isinstance(stop, interrupt.Interrupted) else signal.SIGINT)
     except BaseException as problem:
         # A bug, or an error of the program whose display it is: the record and the logs come all the same.
-        error, exit_code, stopped = _in_words(problem), 1, problem
+        error, exit_code, stopped = of_error(problem), 1, problem
         outcome = "failed"
     finally:
         # All has been shown.
@@ -116,23 +116,26 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
     except Refused as problem:
         error, exit_code = error or str(problem), exit_code or 1
     made = run.record(error, flags)
+    if run.unjoined is not None and made.outcome is not None:
+        warnings = [*made.outcome.warnings, run.unjoined]
+        made = msgspec.structs.replace(made, outcome=msgspec.structs.replace(made.outcome, warnings=warnings))
     if run.plan is None or request.dry_run:
         return Done(made, None, exit_code, None, stopped)
     try:
         return Done(made, archive.save(made), exit_code, None, stopped)
     except HowdahError as problem:
-        return Done(made, None, exit_code or 1, str(problem), stopped)
+        return Done(made, None, exit_code, str(problem), stopped)
 
 
-def _in_words(problem: BaseException) -> str:
-    """The error in one line, as ``KeyError: 'x'``."""
-    return printable(" ".join(f"{type(problem).__name__}: {problem}".split()))
+def _rereading(run: State, archive: Archive) -> "Rereading | None":
+    """What follows the copy; None: nothing. Raises HowdahError for what cannot be.
 
-
-def _rereading(request: Request) -> "Rereading | None":
-    """What follows the copy; None: nothing. Raises HowdahError for what cannot be."""
+    What follows needs the digests, which the archive keeps.
+    """
+    request = run.request
     if not request.verify and request.manifest is None:
         return None
+    archive.check_room(run.id)
     # Other copies do not load it.
     from howdah.transfer.rereading import Rereading  # noqa: PLC0415
 
@@ -225,8 +228,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
             keep_login = run.goes_on and all(login.is_kept() for login in ends.logins)
             raise
         finally:
-            run.outside.read_digests(None)
-            _join_digests(run.digests, own_digests)
+            _end_digests(run, own_digests)
         run.last_outcome = outcome
         run.outcome = run.earlier.and_last(outcome, began_s - run.started_s)
         run.near_cpu_busy_fraction = processors.busy_fraction()
@@ -253,6 +255,8 @@ def _start(run: State, ends: FarEnds, job: Job, decided: Plan) -> None:
 
 def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, handed: Plan | None) -> Underway:
     """Waits for the far end's hello; makes the plan, unless this is a later session, which has it."""
+    if run.plan is None and run.request.limits is None and run.request.sweep is None:
+        run.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
     request, kind = run.request, run.service
     data_address = ends.data_address
     recollection = None
@@ -280,15 +284,26 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         run.plan = run.resuming.planned(decided, path, kind.others_present)
         run.request = request
         _begin_at_site(run, path)
-        if request.limits is None and request.sweep is None:
-            run.valve.presume(hosts.limits(*(name for login in ends.logins for name in login.names)))
         display.planned(run.plan, far)
+        keeps = not request.dry_run and _keeps(run, display, archive)
         # From another host they would come over a path that may be slow, so only where they are asked for.
         asked = request.verify or request.manifest is not None or request.log_file is not None
         wanted = request.route.origin is None or asked
-        if wanted and not request.dry_run and not request.from_memory:
+        if wanted and keeps and not request.from_memory:
             run.digests = archive.new_digests(run.id)
+            if run.digests is not None:
+                run.outside.hold(run.digests)
     return Underway(run.plan, path, far, data_address)
+
+
+def _keeps(run: State, display: Display, archive: Archive) -> bool:
+    """Whether the archive can keep anything of the copy. Says so where it cannot."""
+    try:
+        archive.check_room(run.id)
+    except HowdahError as problem:
+        display.far_says(f"howdah: warning: {problem}\n")
+        return False
+    return True
 
 
 def _begin_at_site(run: State, path: KnownPath) -> None:
@@ -321,22 +336,40 @@ def _result(ends: FarEnds) -> bytes:
         raise
 
 
-def _join_digests(all_digests: Path | None, own: Path | None) -> None:
-    """Adds the digests of a later session to those before it. Of a file that both name the later counts."""
+def _end_digests(run: State, own: Path | None) -> None:
+    """Has the digests of a session that has ended be among those before it."""
+    run.outside.read_digests(None)
+    if run.digests is not None and own != run.digests:
+        run.unjoined = _join_digests(run.digests, own) or run.unjoined
+        # The list is another file now.
+        run.outside.hold(run.digests)
+
+
+def _join_digests(all_digests: Path | None, own: Path | None) -> str | None:
+    """Adds the digests of a later session to those before it. Of a file that both name the later counts.
+
+    Returns why they are not added, if they are not: that fails no copy.
+    """
     if all_digests is None or own is None or own == all_digests or not own.exists():
-        return
-    with own.open("rb") as lines:
-        named = {line.partition(b"  ")[2] for line in lines}
+        return None
     # Whoever reads the list meanwhile, and who finds it after a crash, has the one or the other whole.
     joined = all_digests.with_suffix(".joined")
-    with joined.open("wb") as file:
-        joined.chmod(0o600)
-        with all_digests.open("rb") as earlier:
-            file.writelines(line for line in earlier if line.partition(b"  ")[2] not in named)
-        with own.open("rb") as later:
-            shutil.copyfileobj(later, file)
-    joined.replace(all_digests)
-    own.unlink()
+    try:
+        with own.open("rb") as lines:
+            named = {line.partition(b"  ")[2] for line in lines}
+        with joined.open("wb") as file:
+            joined.chmod(0o600)
+            with all_digests.open("rb") as earlier:
+                file.writelines(line for line in earlier if line.partition(b"  ")[2] not in named)
+            with own.open("rb") as later:
+                shutil.copyfileobj(later, file)
+        joined.replace(all_digests)
+        own.unlink()
+    except OSError as problem:
+        joined.unlink(missing_ok=True)
+        own.unlink(missing_ok=True)
+        return f"the digests could not all be kept: {problem.strerror}"
+    return None
 
 
 def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:

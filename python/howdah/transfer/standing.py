@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from howdah.remote.endpoints import written
 from howdah.remote.messages import FarHello, Progress
 from howdah.remote.meter import Meter
 from howdah.text import printable
@@ -160,4 +161,4 @@ class Watched:
 
 def _place(host: str | None, path: bytes) -> str:
     text = printable(path)
-    return text if host is None else f"{host}:{text}"
+    return text if host is None else f"{written(host)}:{text}"

@@ -22,6 +22,7 @@ from howdah.transfer.resuming import Resuming
 from howdah.transfer.service import service
 from howdah.transfer.valve import Valve
 from howdah.values import record
+from howdah.values.limit import Limits
 from howdah.values.memory import Carried, Resumed
 from howdah.values.outcome import HOLD, Outcome
 from howdah.values.plan import Plan
@@ -44,6 +45,8 @@ class State:
         self.began_s = time.monotonic()
         self.id = record.new_id(self.started_at)
         self.digests: Path | None = None
+        self.unjoined: str | None = None
+        """Why the digests of a later session are not among them; None: they are, or there are none."""
         self.far: FarHello | None = None
         self.origin: FarHello | None = None
         self.plan: Plan | None = None
@@ -87,6 +90,13 @@ class State:
         request = self.request
         measures = request.dry_run or request.from_memory or request.route.pipe
         return self.started_s is not None and not measures and request.patience_s > 0.0
+
+    def presume(self, limits: Limits) -> None:
+        """Has limits count for plan and copy that nobody gave for it."""
+        self.valve.presume(limits)
+        if any(span.most_bps is not None for span in limits.spans):
+            self.request = self.service.request = self.request._replace(limits=limits)
+            self.resuming = Resuming(self.request)
 
     def logged(self) -> CopyLog:
         """The copy as the log of this host has it."""

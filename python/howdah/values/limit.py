@@ -47,19 +47,19 @@ class Limits(NamedTuple):
     spans: tuple[Span, ...] = ()
 
     @classmethod
-    def parse(cls, text: str, option: str = "{limit}") -> Self:
+    def parse(cls, text: str, option: str = "{limit}", least_bps: int = LIMIT_BPS_MIN) -> Self:
         """Reads ``RATE``, ``none``, or several with the hours of this host's day: ``RATE HH:MM-HH:MM, RATE``.
 
-        Raises BadArgument, which names ``option``, for what is none.
+        Raises BadArgument, which names ``option``, for what is none or is below ``least_bps``.
         """
         try:
-            spans = tuple(_span(part.split()) for part in text.split(","))
+            spans = tuple(_span(part.split(), least_bps) for part in text.split(","))
             if any(span.hours is None for span in spans[:-1]):
                 raise HowdahError(
                     ": rates after one without hours never apply; put the rate without hours last"
                 )
         except HowdahError as error:
-            raise BadArgument(f"{option} {literal(f'{text}{error}')}") from None
+            raise BadArgument(f"{option} {literal(f'{text}{error}')}".strip()) from None
         return cls(spans)
 
     def now_bps(self, at: datetime | None = None) -> int | None:
@@ -95,22 +95,23 @@ def now_in_words(most_bps: int | None, *, paused: bool) -> str:
     return f"paused; {said} afterwards" if paused else said
 
 
-def _span(words: list[str]) -> Span:
+def _span(words: list[str], least_bps: int) -> Span:
     if not 1 <= len(words) <= 2:
         raise HowdahError(f" is not a limit; {_EXAMPLE}")
-    return Span(_rate(words[0]), _hours(words[1]) if words[1:] else None)
+    return Span(_rate(words[0], least_bps), _hours(words[1]) if words[1:] else None)
 
 
-def _rate(word: str) -> int | None:
+def _rate(word: str, least_bps: int) -> int | None:
     if word == "none":
         return None
     try:
         rate_bps = parse_rate(word)
     except HowdahError:
         raise HowdahError(f": {word} is not a rate; {_EXAMPLE}") from None
-    if rate_bps < LIMIT_BPS_MIN:
-        least = _exact(LIMIT_BPS_MIN)
-        raise HowdahError(f": {word} is below {least}; to stop a copy for a while, use howdah pause")
+    if rate_bps < least_bps:
+        raise HowdahError(
+            f": {word} is below {_exact(least_bps)}; to stop a copy for a while, use howdah pause"
+        )
     return rate_bps
 
 

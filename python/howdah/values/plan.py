@@ -6,7 +6,7 @@ hands it back (``howdah cp --plan FILE``). Missing is null, and every number has
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -151,7 +151,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         why = msgspec.structs.replace(self.why, summary=summary)
         if value != before:
             replaced = Alternative(
-                what=f"{key} {before}", why_not=f"chosen by the plan, but replaced by {option}"
+                what=_choice(key, before), why_not=f"chosen by the plan, but replaced by {option}"
             )
             alternatives = [*self.why.alternatives, replaced]
             why = msgspec.structs.replace(why, prediction=None, alternatives=alternatives)
@@ -174,15 +174,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         parts = [
             count(self.streams, "stream"),
             self.congestion_control or _by_default(self.path),
-            "buffers autotuned"
-            if self.buffer_bytes is None
-            else f"buffers {format_bytes(self.buffer_bytes)}",
+            _choice("buffer_bytes", self.buffer_bytes),
         ]
         if self.pacing_bps is not None:
             parts.append(paced(self.pacing_bps))
         if self.resume is not None:
             parts.append(f"{format_bytes(self.resume.jump_bytes)} at once")
-        parts.append("encrypted" if self.encrypt else "plaintext")
+        parts.append(_choice("encrypt", self.encrypt))
         if self.changes:
             parts.append(f"{count(len(self.changes), 'change')} on the way")
         return ", ".join(parts)
@@ -207,6 +205,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             lines += ["", "Not chosen"]
             lines += [f"  {a.what}: {a.why_not}" for a in self.why.alternatives]
         return "\n".join(lines)
+
+
+def _choice(key: str, value: Any) -> str:  # noqa: ANN401, whatever the key holds
+    """A choice of a plan in words."""
+    match key:
+        case "buffer_bytes":
+            return "buffers autotuned" if value is None else f"buffers {format_bytes(value)}"
+        case "pacing_bps":
+            return paced(value)
+        case "encrypt":
+            return "encrypted" if value else "plaintext"
+    return f"{key} {value}"
 
 
 def _because(option: str) -> str:
@@ -240,7 +250,7 @@ class _HasPlan(msgspec.Struct):
 def _is_record(text: bytes) -> bool:
     try:
         decoding.from_json(text, _HasPlan)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except msgspec.MsgspecError:
         return False
     return True
 

@@ -194,7 +194,7 @@ def _lines(end: End, listener: Listener, host: str | None) -> Iterator[_Line]:
     """What the end says, until it says no more."""
     poll = select.poll()
     poll.register(end.read_fd, select.POLLIN)
-    decoder, rest, first = decoding.decoder(_Line), b"", True
+    rest, first = b"", True
     while True:
         interrupt.check()
         if said := end.drain():
@@ -207,7 +207,7 @@ def _lines(end: End, listener: Listener, host: str | None) -> Iterator[_Line]:
         *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
             try:
-                decoded = decoder.decode(line)
+                decoded = decoding.from_json(line, _Line)
             except msgspec.MsgspecError as error:
                 if first and host is not None and not isinstance(error, msgspec.ValidationError):
                     raise not_howdah(host, line) from None

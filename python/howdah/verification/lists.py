@@ -99,9 +99,10 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
     is none, and where nothing says the algorithm.
     """
     file = Path(manifest)
-    if file.is_file():
+    # A name that is too long is that of no file.
+    if os.path.isfile(file):  # noqa: PTH113
         return _each_once(listed(printable(os.fsencode(file)), file, algorithm))
-    if file.exists() and not file.is_dir():
+    if os.path.exists(file) and not file.is_dir():  # noqa: PTH110
         raise HowdahError(
             f"{printable(manifest)} is no regular file, and a list is read more than once; "
             "write it to a file first"

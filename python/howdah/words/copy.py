@@ -8,6 +8,7 @@ import msgspec
 
 from howdah import document
 from howdah._native import format_bytes, format_duration, format_rate
+from howdah.remote.endpoints import written
 from howdah.remote.messages import Keep, Skip
 from howdah.text import count, printable
 from howdah.values.bottleneck import Cause
@@ -68,9 +69,9 @@ def times_note(keep: Keep, skip: Skip) -> str | None:
 def _target(record: Record) -> str | None:
     """``dtn2:archive/run42``: where it went."""
     outcome = record.outcome
-    if outcome is None or outcome.target is None:
-        return None
-    return f"{record.host}:{outcome.target}" if outcome.direction == "push" else outcome.target
+    if outcome is None or outcome.target is None or outcome.direction != "push" or record.host is None:
+        return None if outcome is None else outcome.target
+    return f"{written(record.host)}:{outcome.target}"
 
 
 def _moved(outcome: Outcome, target: str | None) -> list[str]:

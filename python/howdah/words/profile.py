@@ -9,7 +9,7 @@ from howdah._native import format_bytes, format_rate
 from howdah.profiles.profile import Shape
 from howdah.profiles.selection.select import in_words
 from howdah.profiles.study import ConfigurationProfile, PathProfiles, Study
-from howdah.text import count
+from howdah.text import apart, count
 
 _REGRESSIONS = {"sigmoids": "sigmoids", "concave_convex": "concave-convex", "monotone": "monotone"}
 
@@ -34,21 +34,24 @@ def _title(path: PathProfiles) -> str:
 
 def _means(path: PathProfiles) -> Table:
     rtts = sorted({at.rtt_s for each in path.configurations for at in each.at})
-    table = _configurations(*map(_ms, rtts), justify="right")
+    columns = apart(rtts, _ms, lambda rtt_s: f"{rtt_s * 1e3:.12g}")
+    table = _configurations(*columns.values(), justify="right")
+    sizes = _sizes(path)
     for each in path.configurations:
         means = {at.rtt_s: f"{at.mean_bps / 1e9:.3g}" for at in each.at}
-        table.add_row(*_configuration(each), *(means.get(rtt, "") for rtt in rtts))
+        table.add_row(*_configuration(each, sizes), *(means.get(rtt, "") for rtt in rtts))
     return table
 
 
 def _turns(path: PathProfiles) -> Table:
     table = _configurations("transition RTT (90 %)", "sigmoids", "fits better", justify="left")
+    sizes = _sizes(path)
     for each in path.configurations:
         if each.transition is not None and each.sigmoids is not None:
             turn, sigmoids = each.transition, _ms(each.sigmoids.transition_rtt_s)
             ends = "–".join(dict.fromkeys(map(_ms, turn.interval_s)))
             found = _ms(turn.transition_rtt_s) if turn.shape == Shape.BOTH else turn.shape
-            table.add_row(*_configuration(each), f"{found} ({ends})", sigmoids, _better(each))
+            table.add_row(*_configuration(each, sizes), f"{found} ({ends})", sigmoids, _better(each))
     return table
 
 
@@ -62,8 +65,14 @@ def _configurations(*others: str, justify: Literal["left", "right"]) -> Table:
     return table
 
 
-def _configuration(each: ConfigurationProfile) -> tuple[str, str, str]:
-    size = "autotuned" if each.buffer_bytes is None else format_bytes(int(each.buffer_bytes))
+def _sizes(path: PathProfiles) -> dict[int, str]:
+    """The words of each size of buffers."""
+    sizes = [int(each.buffer_bytes) for each in path.configurations if each.buffer_bytes is not None]
+    return apart(sizes, format_bytes, lambda size: f"{size:,} B")
+
+
+def _configuration(each: ConfigurationProfile, sizes: dict[int, str]) -> tuple[str, str, str]:
+    size = "autotuned" if each.buffer_bytes is None else sizes[int(each.buffer_bytes)]
     return each.congestion_control, str(each.streams), size
 
 

@@ -5,6 +5,7 @@ import time
 from typing import TextIO
 
 from howdah._native import format_bytes, format_duration, format_rate
+from howdah.remote.endpoints import written
 from howdah.text import count
 from howdah.values.record import is_id
 from howdah.values.verification import Counts, Finding, Verification
@@ -73,7 +74,7 @@ def in_short(result: Verification) -> str:
 
 def _of_list(result: Verification) -> str:
     counts = result.counts
-    where = result.path if result.host is None else f"{result.host}:{result.path}"
+    where = result.path if result.host is None else f"{written(result.host)}:{result.path}"
     read = f"{format_bytes(counts.bytes)} read from the disk in {format_duration(result.elapsed_s)}"
     if counts.bytes and result.elapsed_s > 0:
         read += f", {format_rate(8 * counts.bytes / result.elapsed_s)}"

@@ -206,7 +206,9 @@ impl Sink {
                 }
                 Ok(())
             }
-            Self::File(file) => digests.into_iter().try_for_each(|digest| {
+            // The sum is of all, so those behind one that cannot be written are gone through too.
+            Self::File(file) => digests.into_iter().fold(Ok(()), |written, digest| {
+                written?;
                 let name = naming().name(digest.source, &digest.path);
                 write_line(
                     file,
@@ -270,6 +272,16 @@ mod tests {
         ] {
             assert_ne!(sum(&other), both, "{other:?}");
         }
+    }
+
+    #[test]
+    fn the_sum_is_of_all_also_where_their_file_takes_no_more() {
+        let naming = Naming::default();
+        let sum = |digests: Digests| {
+            digests.add(vec![digest(); 1000], || &naming);
+            digests.sum()
+        };
+        assert_eq!(sum(Digests::to_file(b"/dev/full")), sum(Digests::nowhere()));
     }
 
     #[test]

@@ -211,9 +211,10 @@ impl Near {
                 self.near_port(keys.clone(), addresses.first()),
             )
         });
-        if addresses.is_empty() && detour.is_none() {
+        // A dry run has no data streams.
+        if addresses.is_empty() && detour.is_none() && !job.dry_run {
             return Err(TransferError::Here(format!(
-                "no address for the data streams in: {}; name one with --data-address",
+                "no address for the data streams in: {}; give the host a HostName in ~/.ssh/config that this host can resolve",
                 printable_within(self.names().as_bytes(), MAX_TEXT_BYTES)
             )));
         }

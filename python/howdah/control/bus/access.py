@@ -113,5 +113,5 @@ def _check_file(file: Path | None, what: str, pattern: bytes) -> None:
         content = file.read_bytes()
     except OSError as error:
         raise HowdahError(f"NATS: cannot read {file}: {error.strerror}") from None
-    if not re.fullmatch(pattern, content):
+    if not re.fullmatch(pattern, content) or content != content.decode(errors="ignore").encode():
         raise HowdahError(f"NATS: {file} contains no {what}")

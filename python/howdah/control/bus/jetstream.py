@@ -206,7 +206,7 @@ class Follow:
         self._nats.stirred.discard(self._stir)
         if self._task:
             self._task.cancel()
-            with suppress(asyncio.CancelledError, HowdahError):
+            with suppress(asyncio.CancelledError, Exception):
                 await self._task
         self.watch.end()
 
@@ -224,7 +224,7 @@ class Follow:
                     await self._read()
                 except Unreachable:
                     await asyncio.sleep(_RETRY_S)
-        except HowdahError as error:
+        except Exception as error:
             self.watch.end(error)
             raise
 

@@ -270,11 +270,11 @@ async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     except msgspec.ValidationError as error:
         given = None
         # What follows the error may be no JSON.
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        with contextlib.suppress(msgspec.DecodeError):
             given = decoding.from_json(body, Any)
         words = tomlfile.in_words(error, kind, "see /openapi.json", given)
         raise Refused(400, f"the body: {words}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise Refused(400, f"the body is not JSON: {error}") from None
 
 

@@ -86,7 +86,7 @@ class Client:
         said = self._call(endpoint, names, body)
         try:
             return decoding.from_json(said, Ordered).revision
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except msgspec.DecodeError:
             raise HowdahError(self._is_none()) from None
 
     def _status(self, said: bytes) -> Status:
@@ -155,7 +155,7 @@ class Client:
     def _refused(self, code: int, said: bytes) -> str:
         try:
             why = decoding.from_json(said, Refusal).error
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except msgspec.DecodeError:
             return self._is_none()
         if code == HTTPStatus.UNAUTHORIZED:
             return f"{self.address}: {why}; give one in {TOKEN_VARIABLE}"

@@ -19,7 +19,6 @@ REQUESTED = f"{PREFIX}asked/"
 
 TermsTable = dict[str, str | int]
 """Terms of a class by the keys of the policy file, written as there."""
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 class ClassRequest(msgspec.Struct, frozen=True):
@@ -112,7 +111,7 @@ def _read(key: str, value: bytes) -> _Order:
     """Raises HowdahError for what is no order. A request that cannot be read asks for all of its class."""
     match key.removeprefix(PREFIX).split("/"):
         case ["asked", name, _]:
-            with suppress(*_UNREADABLE):
+            with suppress(msgspec.DecodeError):
                 return name, decoding.from_json(value, ClassRequest)
             return name, ClassRequest()
         case ["drained", name]:
@@ -120,6 +119,6 @@ def _read(key: str, value: bytes) -> _Order:
         case ["changed", name]:
             try:
                 return name, decoding.from_json(value, TermsTable)
-            except _UNREADABLE as error:
+            except msgspec.DecodeError as error:
                 raise HowdahError(f"{key} on the bus is not an order ({error}); delete it") from None
     raise HowdahError(f"{key} on the bus is not an order; delete it")
