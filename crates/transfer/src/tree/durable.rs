@@ -25,6 +25,8 @@ const SYNC_ALL_FROM_FILES: usize = 8;
 /// `flush`, which `close` would call (fs/ext4/file.c, fs/xfs/xfs_file.c, fs/btrfs/file.c, mm/shmem.c). Others may leave
 /// what a server holds where it is (FUSE, SMB), or tell nothing of what was lost (overlayfs).
 const LOCAL: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
+/// The same of NFS and overlayfs, whose `syncfs` puts all on stable storage too.
+const FLUSHED_AS_ONE: [i64; 2] = [0x6969, 0x794c_7630];
 /// The first Linux whose `syncfs` reports lost bytes (commit 735e4ae5ba28).
 const SYNCFS_REPORTS_FROM: (u32, u32) = (5, 8);
 /// Folders that are flushed one by one at the end. With more of them whole local file systems are flushed,
@@ -37,7 +39,7 @@ const MAX_FOLDERS: usize = 64;
 /// When the storage has lost bytes of one of them; it is named.
 pub fn finish_writing(files: &[&Draft], sync: bool) -> Result<(), TransferError> {
     for files in by_system(files)? {
-        let is_local = is_local(files[0].descriptor());
+        let is_local = Kind::of(files[0].descriptor()).local;
         if sync {
             flush(&files, is_local && *SYNCFS_REPORTS)?;
         }
@@ -127,11 +129,6 @@ fn syncfs_reports(release: &str) -> bool {
     (next().unwrap_or(0), next().unwrap_or(0)) >= SYNCFS_REPORTS_FROM
 }
 
-/// Whether something is on one of the file systems [`LOCAL`].
-fn is_local(file: impl AsFd) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|system| LOCAL.contains(&system.f_type))
-}
-
 /// Has the file system report what it reports only when a file is closed, as network file systems do:
 /// each descriptor of a file that is closed is one (`flush` in the kernel's vfs.rst).
 fn close_again(file: BorrowedFd<'_>) -> io::Result<()> {
@@ -153,16 +150,53 @@ struct Changed {
     few: BTreeMap<(u64, u64), Folder>,
     /// File systems of those beyond the few, by device.
     systems: BTreeMap<u64, Folder>,
-    /// Whether file systems are local, by device.
-    are_local: BTreeMap<u64, bool>,
+    /// What is known of file systems, by device.
+    kinds: BTreeMap<u64, Kind>,
     /// How many folders were noted.
     noted: u64,
-    /// The folder that was noted last, for itself and for its file system: many files in a row are of one.
-    last: [Option<Arc<OwnedFd>>; 2],
+    /// The folder that was noted last: many files in a row are of one.
+    last: Option<Arc<OwnedFd>>,
+}
+
+impl Changed {
+    /// Has a file system flushed as a whole, by what was opened first on it, because that is told of most.
+    fn add_system(&mut self, device: u64, folder: Folder) {
+        let mut first = folder;
+        if self.kinds.get(&device).is_some_and(|kind| kind.local) {
+            self.few.retain(|(of, _), other| {
+                if *of == device && other.noted < first.noted {
+                    first = other.clone();
+                }
+                *of != device
+            });
+        }
+        self.systems.insert(device, first);
+    }
+}
+
+/// What is known of a file system.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    /// Whether it is one of those [`LOCAL`].
+    local: bool,
+    /// Whether a flush of all of it leaves nothing out.
+    as_one: bool,
+}
+
+impl Kind {
+    fn of(something: impl AsFd) -> Self {
+        let kind = rustix::fs::fstatfs(something).map(|system| system.f_type);
+        let local = kind.is_ok_and(|kind| LOCAL.contains(&kind));
+        Self {
+            local,
+            as_one: local || kind.is_ok_and(|kind| FLUSHED_AS_ONE.contains(&kind)),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
 struct Folder {
+    /// The folder, or something else of a file system.
     descriptor: Arc<OwnedFd>,
     display: Vec<u8>,
     /// How many were noted before it.
@@ -187,29 +221,8 @@ impl Unflushed {
     /// # Errors
     /// When the folder cannot be asked what it is, or the storage refuses.
     pub fn note(&self, descriptor: &Arc<OwnedFd>, display: &[u8]) -> Result<(), TransferError> {
-        self.add(descriptor, display, MAX_FOLDERS)
-    }
-
-    /// Notes a file system on which names must be stable that others may have made.
-    ///
-    /// # Errors
-    /// When the folder cannot be asked what it is.
-    pub fn note_system(
-        &self,
-        descriptor: &Arc<OwnedFd>,
-        display: &[u8],
-    ) -> Result<(), TransferError> {
-        self.add(descriptor, display, 0)
-    }
-
-    fn add(
-        &self,
-        descriptor: &Arc<OwnedFd>,
-        display: &[u8],
-        most: usize,
-    ) -> Result<(), TransferError> {
         let changed = &mut *lock(&self.0);
-        let last = &mut changed.last[usize::from(most == 0)];
+        let last = &changed.last;
         if last
             .as_ref()
             .is_some_and(|last| Arc::ptr_eq(last, descriptor))
@@ -217,14 +230,14 @@ impl Unflushed {
             return Ok(());
         }
         let stat = rustix::fs::fstat(descriptor).map_err(|error| lost(display, error))?;
-        *last = Some(Arc::clone(descriptor));
         let key = (stat.st_dev, stat.st_ino);
-        let are_local = &mut changed.are_local;
-        let local = *are_local
+        let kinds = &mut changed.kinds;
+        let local = kinds
             .entry(key.0)
-            .or_insert_with(|| is_local(descriptor));
-        let with_system = (most == 0 || local) && changed.systems.contains_key(&key.0);
-        if with_system || most > 0 && changed.few.contains_key(&key) {
+            .or_insert_with(|| Kind::of(descriptor))
+            .local;
+        changed.last = Some(Arc::clone(descriptor));
+        if local && changed.systems.contains_key(&key.0) || changed.few.contains_key(&key) {
             return Ok(());
         }
         let folder = Folder {
@@ -233,26 +246,48 @@ impl Unflushed {
             noted: changed.noted,
         };
         changed.noted += 1;
-        if most > 0 && !local && changed.few.len() >= most {
+        if changed.few.len() >= MAX_FOLDERS && !local {
             let full = std::mem::take(&mut changed.few);
             full.values().try_for_each(Folder::flush)?;
         }
-        if changed.few.len() < most {
+        if changed.few.len() < MAX_FOLDERS {
             changed.few.insert(key, folder);
             return Ok(());
         }
-        // That which was opened first is told of most.
-        let mut first = folder;
-        if local {
-            changed.few.retain(|(device, _), other| {
-                if *device == key.0 && other.noted < first.noted {
-                    first = other.clone();
-                }
-                *device != key.0
-            });
-        }
-        changed.systems.insert(key.0, first);
+        changed.add_system(key.0, folder);
         Ok(())
+    }
+
+    /// Notes the file system of that device, on which something must be stable that others may have written. `open`
+    /// opens something of it. Whether it can be flushed as a whole, so that nothing is left to do.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn note_system(
+        &self,
+        device: u64,
+        display: &[u8],
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    ) -> Result<bool, Errno> {
+        let changed = &mut *lock(&self.0);
+        let noted = changed.systems.contains_key(&device);
+        match changed.kinds.get(&device) {
+            Some(kind) if noted || !kind.as_one => return Ok(kind.as_one),
+            _ => {}
+        }
+        let something = open()?;
+        let kinds = &mut changed.kinds;
+        let kind = *kinds.entry(device).or_insert_with(|| Kind::of(&something));
+        if kind.as_one {
+            let folder = Folder {
+                descriptor: Arc::new(something),
+                display: display.to_vec(),
+                noted: changed.noted,
+            };
+            changed.noted += 1;
+            changed.add_system(device, folder);
+        }
+        Ok(kind.as_one)
     }
 
     /// Flushes all that was noted.
