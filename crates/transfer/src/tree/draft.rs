@@ -23,6 +23,7 @@ use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::reach::INSIDE;
+use crate::tree::refused::is_too_large;
 use crate::tree::zeros;
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
@@ -179,6 +180,9 @@ impl Draft {
             is_to_be_new: AtomicBool::new(false),
             sparse,
         };
+        if is_too_large(&draft.file, size) {
+            return Err(draft.destination.not_placed("write", Errno::FBIG));
+        }
         if sparse {
             draft.extend_to(size)?;
         } else if size >= PREALLOCATE_BYTES {

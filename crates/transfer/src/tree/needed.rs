@@ -70,7 +70,7 @@ impl Placement {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
-            if let Some(why) = self.foreseen_refusal(file.source, target, &relative, there) {
+            if let Some(why) = self.foreseen_refusal(file, target, &relative, there) {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
@@ -139,7 +139,7 @@ impl Placement {
             }
             there => {
                 let there = there.as_ref().map_err(|error| *error);
-                if let Some(why) = self.foreseen_refusal(file.source, target, &relative, there) {
+                if let Some(why) = self.foreseen_refusal(file, target, &relative, there) {
                     not_kept(why);
                     return Ok(Need::LeftOut);
                 }

@@ -1,6 +1,6 @@
 //! Entries of the target that cannot be written: they are named and left out, and all others are copied.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
@@ -295,5 +295,34 @@ pub fn what_is_mounted_at_the_target_is_not_emptied_with_what_the_source_has_not
         for name in ["bound", "old/deep/bound", "memory"] {
             run("umount", &[target.join(name).to_str().unwrap()]);
         }
+    }
+}
+
+pub fn what_a_file_system_cannot_hold_is_left_out_before_it_is_sent() {
+    let disk = Disk::ext4();
+    let target = disk.root().join("dst");
+    write(&target.join("old"), b"there");
+    let memory = Disk::of_memory("tmpfs");
+    let source = memory.root().join("src");
+    write(&source.join("plain"), b"new");
+    for (name, size) in [
+        ("above 16 TiB", 17 << 40),
+        ("largest", i64::MAX as u64),
+        ("sub/largest", i64::MAX as u64),
+        ("sub/another", i64::MAX as u64),
+    ] {
+        write(&source.join(name), b"");
+        let file = File::options().write(true).open(source.join(name)).unwrap();
+        file.set_len(size).unwrap();
+    }
+    let refused = |name: &str| format!("cannot write dst/{name}: File too large");
+    let refused = ["above 16 TiB", "largest", "sub/another", "sub/largest"].map(refused);
+    for direction in ["push", "pull"] {
+        let outcome = Ends::run(&job(direction, &[&source.join(".")], &target)).unwrap();
+        assert_eq!(left_out(&outcome, &target), refused, "{direction}");
+        assert_eq!(outcome["files"], json!(1), "{direction}");
+        assert_eq!(outcome["bytes"], json!(3), "{direction}");
+        assert_eq!(parts(&target), Vec::<PathBuf>::new());
+        fs::remove_file(target.join("plain")).unwrap();
     }
 }
