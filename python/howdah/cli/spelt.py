@@ -117,7 +117,7 @@ ROWS = (
 --no-D: leaves out devices, FIFOs and sockets, with a warning
 --no-devices: leaves out devices
 --no-specials: leaves out FIFOs and sockets
--p, --perms: modes are kept, also without it; set-user-ID and set-group-ID with -o as root alone; scp's -p too
+-p, --perms: modes are kept, also without it; set-user-ID and set-group-ID with -og as root; scp's -p too
 --no-p, --no-perms: leaves modes at the target as they are; new files follow the umask
 -t, --times: modification times are kept, also without it
 --no-t, --no-times: gives files the time of the copy; a note says what follows

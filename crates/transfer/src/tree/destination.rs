@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use howdah_wire::printable;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::error::TransferError;
@@ -64,6 +64,13 @@ pub(crate) fn open_folder(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Err
     let path = if path.is_empty() { b"." } else { path };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE)
+}
+
+/// Opens a folder in another one, on which nothing is mounted; else the error is [`Errno::XDEV`].
+pub(crate) fn open_unmounted(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let within = INSIDE | ResolveFlags::NO_XDEV;
+    rustix::fs::openat2(folder, name, flags, Mode::empty(), within)
 }
 
 /// Opens a link or a special file as a path alone, so that nothing waits and no device is set going; not through a

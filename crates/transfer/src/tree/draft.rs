@@ -6,7 +6,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use blake3::hazmat::{ChainingValue, HasherExt};
 use howdah_wire::{Attributes, Doing, Span, printable};
@@ -23,6 +23,7 @@ use crate::tree::journal::Journal;
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::reach::INSIDE;
+use crate::tree::refused::is_too_large;
 use crate::tree::zeros;
 
 /// Files from this size on get their space before their content, so that a full disk shows early.
@@ -48,6 +49,10 @@ fn is_removed(folder: &OwnedFd) -> bool {
 pub struct Draft {
     destination: Destination,
     file: OwnedFd,
+    /// Its place in the order in which files were opened.
+    opened: u64,
+    /// Whether an earlier copy may have written some of it.
+    goes_on: bool,
     /// Its name beside the target, if it has one.
     beside: Mutex<Option<Vec<u8>>>,
     /// Writers of one file take turns here, asleep. The kernel has them take turns anyway, but
@@ -159,19 +164,25 @@ impl Draft {
         journal: Option<Journal>,
         sparse: bool,
     ) -> Result<Self, TransferError> {
-        let worth_keeping = journal
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        let goes_on = journal
             .as_ref()
             .is_some_and(|journal| !journal.found().is_empty());
         let draft = Self {
             destination,
             file,
+            opened: OPENED.fetch_add(1, Ordering::Relaxed),
+            goes_on,
             beside: Mutex::new(beside),
             turn: Mutex::new(()),
             journal: journal.map(Mutex::new),
-            worth_keeping: AtomicBool::new(worth_keeping),
+            worth_keeping: AtomicBool::new(goes_on),
             is_to_be_new: AtomicBool::new(false),
             sparse,
         };
+        if is_too_large(&draft.file, size) {
+            return Err(draft.destination.not_placed("write", Errno::FBIG));
+        }
         if sparse {
             draft.extend_to(size)?;
         } else if size >= PREALLOCATE_BYTES {
@@ -320,6 +331,16 @@ impl Draft {
                 .map_err(|error| self.failed(error))?;
         }
         Ok(not_kept)
+    }
+
+    /// Its place in the order in which files were opened: nothing was written to it before.
+    pub fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// Whether an earlier copy may have written some of it, before it was opened here.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// The file itself.

@@ -3,11 +3,15 @@
 //! A file gets its name only after its content is on stable storage, so a name never stands for
 //! bytes that a power cut can take away. Many small files share one flush of their file system
 //! (`syncfs`), because a flush each would cost a disk some milliseconds each.
+//!
+//! Linux reports lost bytes once to each open file description that is older than the loss, for a file (`fsync`) and
+//! for its file system (`syncfs`) alike (Documentation/core-api/errseq.rst, fs/sync.c). A younger one is told nothing
+//! where another one has been told already.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use rustix::io::Errno;
 
@@ -17,10 +21,15 @@ use crate::tree::draft::Draft;
 
 /// From this many files of one file system on, one `syncfs` replaces a `fdatasync` each.
 const SYNC_ALL_FROM_FILES: usize = 8;
-/// `f_type` of ext4, XFS, btrfs and tmpfs (linux/magic.h), whose files have no `flush` (fs/ext4/file.c, fs/xfs/xfs_file.c,
-/// fs/btrfs/file.c, mm/shmem.c).
-const WITHOUT_FLUSH: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
-/// Folders that are flushed one by one at the end. With more of them whole file systems are flushed,
+/// `f_type` of ext4, XFS, btrfs and tmpfs (linux/magic.h). Their `syncfs` puts all on stable storage. Their files have no
+/// `flush`, which `close` would call (fs/ext4/file.c, fs/xfs/xfs_file.c, fs/btrfs/file.c, mm/shmem.c). Others may leave
+/// what a server holds where it is (FUSE, SMB), or tell nothing of what was lost (overlayfs).
+const LOCAL: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
+/// The same of NFS and overlayfs, whose `syncfs` puts all on stable storage too.
+const FLUSHED_AS_ONE: [i64; 2] = [0x6969, 0x794c_7630];
+/// The first Linux whose `syncfs` reports lost bytes (commit 735e4ae5ba28).
+const SYNCFS_REPORTS_FROM: (u32, u32) = (5, 8);
+/// Folders that are flushed one by one at the end. With more of them whole local file systems are flushed,
 /// which also waits for what other programs have written there.
 const MAX_FOLDERS: usize = 64;
 
@@ -30,10 +39,11 @@ const MAX_FOLDERS: usize = 64;
 /// When the storage has lost bytes of one of them; it is named.
 pub fn finish_writing(files: &[&Draft], sync: bool) -> Result<(), TransferError> {
     for files in by_system(files)? {
+        let is_local = Kind::of(files[0].descriptor()).local;
         if sync {
-            flush(&files)?;
+            flush(&files, is_local && *SYNCFS_REPORTS)?;
         }
-        if says_nothing_at_close(files[0].descriptor()) {
+        if is_local {
             continue;
         }
         for file in files {
@@ -63,22 +73,60 @@ fn by_system<'a>(files: &[&'a Draft]) -> Result<Vec<Vec<&'a Draft>>, TransferErr
     Ok(systems.into_values().collect())
 }
 
-/// Flushes files of one file system.
-fn flush(files: &[&Draft]) -> Result<(), TransferError> {
-    let flushed =
-        files.len() >= SYNC_ALL_FROM_FILES && rustix::fs::syncfs(files[0].descriptor()).is_ok();
-    if !flushed {
+/// A file that was written, as those see it who flush it.
+trait Written {
+    /// Its place in the order in which files were opened, each before anything was written to it.
+    fn opened(&self) -> u64;
+    /// Whether some of it was written before it was opened.
+    fn goes_on(&self) -> bool;
+    /// Flushes all of its file system.
+    fn sync_system(&self) -> Result<(), Errno>;
+    /// Flushes it alone.
+    fn sync(&self) -> Result<(), TransferError>;
+}
+
+impl Written for &Draft {
+    fn opened(&self) -> u64 {
+        Draft::opened(self)
+    }
+
+    fn goes_on(&self) -> bool {
+        Draft::goes_on(self)
+    }
+
+    fn sync_system(&self) -> Result<(), Errno> {
+        rustix::fs::syncfs(self.descriptor())
+    }
+
+    fn sync(&self) -> Result<(), TransferError> {
+        rustix::fs::fdatasync(self.descriptor()).map_err(|error| self.lost(error))
+    }
+}
+
+/// Flushes files of one file system; `reports` says whether its `syncfs` reports lost bytes.
+fn flush(files: &[impl Written], reports: bool) -> Result<(), TransferError> {
+    let together = reports && files.len() >= SYNC_ALL_FROM_FILES;
+    let oldest = files.iter().min_by_key(|file| file.opened());
+    // The oldest is told of whatever was lost since anything was written to one of them.
+    let flushed = together && oldest.is_some_and(|oldest| oldest.sync_system().is_ok());
+    for file in files {
         // Also after a flush that failed: the failure may be another program's.
-        for file in files {
-            rustix::fs::fdatasync(file.descriptor()).map_err(|error| file.lost(error))?;
+        if !flushed || file.goes_on() {
+            file.sync()?;
         }
     }
     Ok(())
 }
 
-/// Whether a file is on a file system that has nothing to do, and so to report, when one is closed.
-fn says_nothing_at_close(file: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|system| WITHOUT_FLUSH.contains(&system.f_type))
+/// Whether this kernel's `syncfs` reports lost bytes.
+static SYNCFS_REPORTS: LazyLock<bool> =
+    LazyLock::new(|| syncfs_reports(&rustix::system::uname().release().to_string_lossy()));
+
+/// The same of the kernel of that release, such as `6.1.0-13-amd64`.
+fn syncfs_reports(release: &str) -> bool {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|digits| digits.parse().ok());
+    (next().unwrap_or(0), next().unwrap_or(0)) >= SYNCFS_REPORTS_FROM
 }
 
 /// Has the file system report what it reports only when a file is closed, as network file systems do:
@@ -102,45 +150,79 @@ struct Changed {
     few: BTreeMap<(u64, u64), Folder>,
     /// File systems of those beyond the few, by device.
     systems: BTreeMap<u64, Folder>,
-    /// The folder that was noted last, for itself and for its file system: many files in a row are of one.
-    last: [Option<Arc<OwnedFd>>; 2],
+    /// What is known of file systems, by device.
+    kinds: BTreeMap<u64, Kind>,
+    /// How many folders were noted.
+    noted: u64,
+    /// The folder that was noted last: many files in a row are of one.
+    last: Option<Arc<OwnedFd>>,
+}
+
+impl Changed {
+    /// Has a file system flushed as a whole, by what was opened first on it, because that is told of most.
+    fn add_system(&mut self, device: u64, folder: Folder) {
+        let mut first = folder;
+        if self.kinds.get(&device).is_some_and(|kind| kind.local) {
+            self.few.retain(|(of, _), other| {
+                if *of == device && other.noted < first.noted {
+                    first = other.clone();
+                }
+                *of != device
+            });
+        }
+        self.systems.insert(device, first);
+    }
+}
+
+/// What is known of a file system.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    /// Whether it is one of those [`LOCAL`].
+    local: bool,
+    /// Whether a flush of all of it leaves nothing out.
+    as_one: bool,
+}
+
+impl Kind {
+    fn of(something: impl AsFd) -> Self {
+        let kind = rustix::fs::fstatfs(something).map(|system| system.f_type);
+        let local = kind.is_ok_and(|kind| LOCAL.contains(&kind));
+        Self {
+            local,
+            as_one: local || kind.is_ok_and(|kind| FLUSHED_AS_ONE.contains(&kind)),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
 struct Folder {
+    /// The folder, or something else of a file system.
     descriptor: Arc<OwnedFd>,
     display: Vec<u8>,
+    /// How many were noted before it.
+    noted: u64,
+}
+
+impl Folder {
+    fn flush(&self) -> Result<(), TransferError> {
+        match rustix::fs::fsync(&self.descriptor) {
+            // Some file systems flush no single folder.
+            Err(Errno::INVAL) => rustix::fs::syncfs(&self.descriptor),
+            other => other,
+        }
+        .map_err(|error| lost(&self.display, error))
+    }
 }
 
 impl Unflushed {
-    /// Notes that names or attributes in a folder, or its own, have changed.
+    /// Notes that names or attributes in a folder, or its own, have changed. Where a file system cannot be flushed as a
+    /// whole, too many folders are flushed at once.
     ///
     /// # Errors
-    /// When the folder cannot be asked what it is.
+    /// When the folder cannot be asked what it is, or the storage refuses.
     pub fn note(&self, descriptor: &Arc<OwnedFd>, display: &[u8]) -> Result<(), TransferError> {
-        self.add(descriptor, display, MAX_FOLDERS)
-    }
-
-    /// Notes a file system on which names must be stable that others may have made.
-    ///
-    /// # Errors
-    /// When the folder cannot be asked what it is.
-    pub fn note_system(
-        &self,
-        descriptor: &Arc<OwnedFd>,
-        display: &[u8],
-    ) -> Result<(), TransferError> {
-        self.add(descriptor, display, 0)
-    }
-
-    fn add(
-        &self,
-        descriptor: &Arc<OwnedFd>,
-        display: &[u8],
-        most: usize,
-    ) -> Result<(), TransferError> {
         let changed = &mut *lock(&self.0);
-        let last = &mut changed.last[usize::from(most == 0)];
+        let last = &changed.last;
         if last
             .as_ref()
             .is_some_and(|last| Arc::ptr_eq(last, descriptor))
@@ -148,22 +230,64 @@ impl Unflushed {
             return Ok(());
         }
         let stat = rustix::fs::fstat(descriptor).map_err(|error| lost(display, error))?;
-        *last = Some(Arc::clone(descriptor));
         let key = (stat.st_dev, stat.st_ino);
-        if changed.systems.contains_key(&key.0) || most > 0 && changed.few.contains_key(&key) {
+        let kinds = &mut changed.kinds;
+        let local = kinds
+            .entry(key.0)
+            .or_insert_with(|| Kind::of(descriptor))
+            .local;
+        changed.last = Some(Arc::clone(descriptor));
+        if local && changed.systems.contains_key(&key.0) || changed.few.contains_key(&key) {
             return Ok(());
         }
         let folder = Folder {
             descriptor: Arc::clone(descriptor),
             display: display.to_vec(),
+            noted: changed.noted,
         };
-        if changed.few.len() < most {
-            changed.few.insert(key, folder);
-        } else {
-            changed.few.retain(|(device, _), _| *device != key.0);
-            changed.systems.insert(key.0, folder);
+        changed.noted += 1;
+        if changed.few.len() >= MAX_FOLDERS && !local {
+            let full = std::mem::take(&mut changed.few);
+            full.values().try_for_each(Folder::flush)?;
         }
+        if changed.few.len() < MAX_FOLDERS {
+            changed.few.insert(key, folder);
+            return Ok(());
+        }
+        changed.add_system(key.0, folder);
         Ok(())
+    }
+
+    /// Notes the file system of that device, on which something must be stable that others may have written. `open`
+    /// opens something of it. Whether it can be flushed as a whole, so that nothing is left to do.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn note_system(
+        &self,
+        device: u64,
+        display: &[u8],
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    ) -> Result<bool, Errno> {
+        let changed = &mut *lock(&self.0);
+        let noted = changed.systems.contains_key(&device);
+        match changed.kinds.get(&device) {
+            Some(kind) if noted || !kind.as_one => return Ok(kind.as_one),
+            _ => {}
+        }
+        let something = open()?;
+        let kinds = &mut changed.kinds;
+        let kind = *kinds.entry(device).or_insert_with(|| Kind::of(&something));
+        if kind.as_one {
+            let folder = Folder {
+                descriptor: Arc::new(something),
+                display: display.to_vec(),
+                noted: changed.noted,
+            };
+            changed.noted += 1;
+            changed.add_system(device, folder);
+        }
+        Ok(kind.as_one)
     }
 
     /// Flushes all that was noted.
@@ -176,12 +300,7 @@ impl Unflushed {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
-            match rustix::fs::fsync(&folder.descriptor) {
-                // Some file systems flush no single folder.
-                Err(Errno::INVAL) => rustix::fs::syncfs(&folder.descriptor),
-                other => other,
-            }
-            .map_err(|error| lost(&folder.display, error))?;
+            folder.flush()?;
         }
         for folder in systems.values() {
             if stop() {
@@ -200,43 +319,5 @@ pub(crate) fn lost(path: &[u8], error: impl Into<io::Error>) -> TransferError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    fn open(path: &std::path::Path) -> Arc<OwnedFd> {
-        Arc::new(fs::File::open(path).unwrap().into())
-    }
-
-    #[test]
-    fn a_few_folders_are_flushed_alone_and_many_as_their_file_system() {
-        let base = tempfile::tempdir().unwrap();
-        let unflushed = Unflushed::default();
-        let count = || {
-            let changed = lock(&unflushed.0);
-            (changed.few.len(), changed.systems.len())
-        };
-        for number in 0..=MAX_FOLDERS {
-            assert_eq!(count(), (number, 0));
-            let folder = base.path().join(number.to_string());
-            fs::create_dir(&folder).unwrap();
-            for _ in 0..2 {
-                unflushed.note(&open(&folder), b"folder").unwrap();
-            }
-        }
-        assert_eq!(count(), (0, 1));
-        unflushed.flush(|| false).unwrap();
-        assert_eq!(count(), (0, 0));
-    }
-
-    #[test]
-    fn a_file_system_is_flushed_also_where_one_of_its_folders_is_known() {
-        let base = tempfile::tempdir().unwrap();
-        let folder = open(base.path());
-        let unflushed = Unflushed::default();
-        unflushed.note(&folder, b"folder").unwrap();
-        unflushed.note_system(&folder, b"folder").unwrap();
-        let changed = lock(&unflushed.0);
-        assert_eq!((changed.few.len(), changed.systems.len()), (0, 1));
-    }
-}
+#[path = "durable_tests.rs"]
+mod tests;

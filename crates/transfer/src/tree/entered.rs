@@ -14,7 +14,7 @@ use crate::error::TransferError;
 use crate::tree::destination::open_folder;
 use crate::tree::folders::{Folder, FolderMode, OWNER_MODE};
 use crate::tree::metadata::NotKept;
-use crate::tree::new_modes::{UNFINISHED, is_unfinished};
+use crate::tree::new_modes::{is_unfinished, new_folder_mode};
 use crate::tree::place::{Placement, parent_and_name};
 use crate::tree::reach::INSIDE;
 use crate::tree::target::Target;
@@ -125,10 +125,7 @@ impl Placement {
     ) -> Result<(), TransferError> {
         let (above, name) = parent_and_name(relative);
         let is_top = above.is_empty() && target.name.is_some();
-        let mode = match self.metadata.keep.perms {
-            true => Mode::RWXU,
-            false => UNFINISHED,
-        };
+        let mode = new_folder_mode(self.metadata.keep.perms);
         let made = match &target.renamed {
             Some(source) if is_top => {
                 // Two streams at once would take each other's mark away.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{TransferError, plain};
 use crate::tree::content::{Contents, name_hash};
-use crate::tree::destination::open_folder;
+use crate::tree::destination::{open_folder, open_unmounted};
 use crate::tree::filter_file;
 use crate::tree::part;
 use crate::tree::place::Placement;
@@ -331,7 +331,7 @@ impl Run<'_> {
             self.stays(&shown(), "it is of another file system; unmount it first");
             return Ok(Judged::Stays);
         }
-        match open_folder(&here.folder, name) {
+        match open_unmounted(&here.folder, name) {
             Ok(folder) => {
                 let rules = self.enter(&folder, &filtered, &here.rules, &shown())?;
                 Ok(Judged::Folder(Here {
@@ -345,6 +345,11 @@ impl Run<'_> {
                 }))
             }
             Err(Errno::NOENT) => Ok(Judged::Gone),
+            // A folder that is bound there may be of the same file system.
+            Err(Errno::XDEV) => {
+                self.stays(&shown(), "something is mounted there; unmount it first");
+                Ok(Judged::Stays)
+            }
             Err(error) => {
                 self.cannot("look into", &shown(), error);
                 Ok(Judged::Stays)
@@ -483,10 +488,10 @@ impl Run<'_> {
 
     fn shown(&self, here: &Here, name: &[u8]) -> String {
         let path = match self.search.placement.relative(here.source, &here.path) {
-            Ok((target, relative)) => target.display(&relative),
-            Err(_) => here.path.as_bytes().to_vec(),
+            Ok((target, relative)) => target.display(&below(&relative, name)),
+            Err(_) => below(here.path.as_bytes(), name),
         };
-        printable(&below(&path, name))
+        printable(&path)
     }
 
     /// Says that something stays because this end may or can not.

@@ -21,7 +21,8 @@ use crate::tree::xattrs::{self, Of, Scope, To};
 /// Permission bits that a receiver grants whoever asks.
 const GRANTED_MODE: u32 = 0o1777;
 /// Set-user-ID and set-group-ID. They would let a peer plant a program that runs as the receiving user, so they are
-/// granted where the user has asked that files belong to whom they belong at the sender, and that can be done.
+/// granted where the user has asked that files belong to whom they belong at the sender, and that can be done. Those that
+/// the receiver has itself stay with the user and the group for whom they were set.
 const SET_ID_MODE: u32 = 0o6000;
 
 /// What this receiver gives.
@@ -52,6 +53,8 @@ pub struct Metadata {
 pub struct Gets {
     /// The mode.
     pub mode: Option<u32>,
+    /// The user and the group of the file here that had this mode.
+    pub of: Option<(u32, u32)>,
     /// The time, in nanoseconds since 1970.
     pub mtime_ns: Option<i64>,
 }
@@ -84,14 +87,15 @@ impl Metadata {
         let there = || {
             let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            is_file.then_some(stat.st_mode & 0o7777)
+            is_file.then_some((stat.st_mode & 0o7777, Some((stat.st_uid, stat.st_gid))))
         };
-        let mode = match self.keep.perms {
-            true => attributes.mode,
-            false => there().unwrap_or_else(|| self.left(attributes.mode, folder)),
+        let (mode, of) = match self.keep.perms {
+            true => (attributes.mode, None),
+            false => there().unwrap_or_else(|| (self.left(attributes.mode, folder), None)),
         };
         Gets {
             mode: Some(mode),
+            of,
             mtime_ns: self.time(attributes),
         }
     }
@@ -100,6 +104,7 @@ impl Metadata {
     pub fn of_same_file(&self, attributes: &Attributes) -> Gets {
         Gets {
             mode: Some(attributes.mode).filter(|_| self.keep.perms),
+            of: None,
             mtime_ns: self.time(attributes),
         }
     }
@@ -109,6 +114,7 @@ impl Metadata {
         let times = !self.keep.omit_dir_times;
         Gets {
             mode,
+            of: None,
             mtime_ns: self.time(attributes).filter(|_| times),
         }
     }
@@ -127,10 +133,16 @@ impl Metadata {
         self.keep.times && self.without_times.get().is_none()
     }
 
-    /// The bits of a mode that are granted.
-    fn granted(&self) -> u32 {
-        match self.keep.owner && self.privileged {
-            true => GRANTED_MODE | SET_ID_MODE,
+    /// Whether files belong to whom they belong at the sender.
+    fn gives_owners(&self) -> bool {
+        self.keep.owner && self.privileged
+    }
+
+    /// The bits of a mode of a source that are granted. On a folder, set-group-ID lets nothing run.
+    fn granted(&self, kind: FileType) -> u32 {
+        match self.gives_owners() {
+            true if self.keep.group || kind == FileType::Directory => GRANTED_MODE | SET_ID_MODE,
+            true => GRANTED_MODE | Mode::SUID.as_raw_mode(),
             false => GRANTED_MODE,
         }
     }
@@ -156,35 +168,32 @@ impl Metadata {
         display: &[u8],
     ) -> Result<NotKept, Errno> {
         let mut not_kept = None;
-        // What it keeps, because a change of the owner or an access list would change it.
-        let own_mode = match gets.mode {
-            None => Some(rustix::fs::fstat(&file)?.st_mode & 0o7777),
-            Some(_) => None,
-        };
+        let before = rustix::fs::fstat(&file)?;
+        let kind = FileType::from_raw_mode(before.st_mode);
         if let Some(owner) = &attributes.owner {
             not_kept = self.give_owner(&file, owner, display);
         }
-        let granted = match not_kept {
-            // The mode would be another owner's.
-            Some(_) => GRANTED_MODE,
-            None => self.granted(),
+        // The mode would be another owner's.
+        let owned = not_kept.is_none() && self.gives_owners();
+        let granted = if owned {
+            self.granted(kind)
+        } else {
+            GRANTED_MODE
         };
         if let Some(xattrs) = &attributes.xattrs {
-            let with_security = granted & SET_ID_MODE != 0;
-            let why = self.give_xattrs(&file, attributes, xattrs, with_security, display);
+            let why = self.give_xattrs(&file, attributes, xattrs, owned, display);
             not_kept = not_kept.or(why);
         }
-        let mode = match (gets.mode, own_mode) {
-            (None, Some(own)) => {
-                // A change of the owner takes set-user-ID and set-group-ID away, and they are not for the new one.
-                let left = rustix::fs::fstat(&file)?.st_mode & SET_ID_MODE;
-                Some(own & GRANTED_MODE | left)
-            }
-            (mode, _) => mode.map(|mode| mode & granted),
+        let (mode, of) = match gets.mode {
+            // What it keeps, because a change of the owner or an access list would change it.
+            None => (
+                before.st_mode & 0o7777,
+                Some((before.st_uid, before.st_gid)),
+            ),
+            Some(mode) if owned && gets.of.is_some() => (mode, gets.of),
+            Some(mode) => (mode & granted, gets.of),
         };
-        if let Some(mode) = mode {
-            self.give_mode(&file, mode, display)?;
-        }
+        self.give_mode(&file, for_whom_it_is(mode, of, &file)?, display)?;
         if let Some(mtime_ns) = gets.mtime_ns {
             self.give_time(&file, mtime_ns, display)?;
         }
@@ -347,7 +356,7 @@ impl Metadata {
         if !scope.is_of(kind) || !self.by_name {
             return None;
         }
-        let with_security = owned && self.granted() & SET_ID_MODE != 0;
+        let with_security = owned && self.gives_owners();
         let to = To::Path(file.as_fd());
         let given = xattrs::give(to, xattrs, scope, with_security, &self.owners);
         given.err().map(|error| xattrs::refused(display, error))
@@ -395,7 +404,8 @@ impl Metadata {
     /// Whether a file that is there already lacks something of this. Set-user-ID and set-group-ID that are not granted
     /// stay as they are.
     pub fn lacks(&self, there: &Stat, attributes: &Attributes) -> bool {
-        let differs = (there.st_mode ^ attributes.mode) & self.granted() != 0;
+        let granted = self.granted(FileType::from_raw_mode(there.st_mode));
+        let differs = (there.st_mode ^ attributes.mode) & granted != 0;
         self.keep.perms && differs
             || attributes.owner.as_ref().is_some_and(|owner| {
                 let (user, group) = self.owners.of(owner);
@@ -410,11 +420,12 @@ impl Metadata {
             let (user, group) = self.owners.of(owner);
             missing(there, user, group) == (None, None)
         });
+        let granted = self.granted(FileType::from_raw_mode(there.st_mode));
         owned
             && attributes.xattrs.is_none()
             && gets
                 .mode
-                .is_none_or(|mode| there.st_mode & 0o7777 == mode & self.granted())
+                .is_none_or(|mode| there.st_mode & 0o7777 == mode & granted)
             && gets.mtime_ns.is_none_or(|time| time == mtime_ns(there))
     }
 
@@ -431,14 +442,32 @@ impl Metadata {
         {
             return Some(why);
         }
-        let granted = if self.keep.perms { self.granted() } else { 0 };
-        let mode = attributes.mode & granted | there.st_mode & 0o7777 & !granted;
-        let mended = self.give_mode(&file, mode, display);
+        let granted = match self.keep.perms {
+            true => self.granted(FileType::from_raw_mode(there.st_mode)),
+            false => 0,
+        };
+        let of = Some((there.st_uid, there.st_gid));
+        let mended = for_whom_it_is(there.st_mode & 0o7777 & !granted, of, &file)
+            .and_then(|own| self.give_mode(&file, attributes.mode & granted | own, display));
         mended.err().map(|error| {
             let (path, why) = (printable(display), plain(&error.into()));
             format!("cannot set the mode of {path}: {why}")
         })
     }
+}
+
+/// A mode that a file of that user and group had, for one that may be of others: set-user-ID and set-group-ID were not
+/// for them. On a folder they let nothing run.
+fn for_whom_it_is(mode: u32, of: Option<(u32, u32)>, file: impl AsFd) -> Result<u32, Errno> {
+    let Some(of) = of.filter(|_| mode & SET_ID_MODE != 0) else {
+        return Ok(mode);
+    };
+    let now = rustix::fs::fstat(file)?;
+    let is_folder = FileType::from_raw_mode(now.st_mode) == FileType::Directory;
+    Ok(match is_folder || (now.st_uid, now.st_gid) == of {
+        true => mode,
+        false => mode & !SET_ID_MODE,
+    })
 }
 
 /// Whether a file system refuses what it does not keep, to the owner too (FAT, some of networks).

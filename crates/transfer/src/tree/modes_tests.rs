@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::thread::CapabilitySet;
 
@@ -99,6 +99,85 @@ fn a_file_that_is_skipped_does_not_run_as_the_user_who_gets_it() {
     // Who is not root changes no owner.
     let root = rustix::process::geteuid().is_root();
     assert_eq!(mode(&program), if root { 0o755 } else { 0o6755 });
+}
+
+/// The mode of a program that was there, of this user and group, after a copy that gives it others. What was there is
+/// another file, or the same one.
+fn after_a_copy(keep: Keep, source_mode: u32, same: bool) -> u32 {
+    let base = tempfile::tempdir().unwrap();
+    let program = base.path().join("program");
+    fs::write(&program, "abc").unwrap();
+    set_mode(&program, 0o6755);
+    let account = |number| Account { number, name: None };
+    let attributes = Attributes {
+        mode: source_mode,
+        owner: Some(Arc::new(Owner {
+            user: account(1000),
+            group: account(1001),
+        })),
+        ..ATTRIBUTES
+    };
+    let placement = placement(base.path(), keep);
+    if same {
+        let at = File::options().write(true).open(&program).unwrap();
+        let seconds = Duration::from_nanos(ATTRIBUTES.mtime_ns as u64);
+        at.set_modified(SystemTime::UNIX_EPOCH + seconds).unwrap();
+        let offered = OfferedFile {
+            source: 0,
+            path: path("program"),
+            size: 3,
+            mtime_ns: ATTRIBUTES.mtime_ns,
+            mode: attributes.mode,
+            owner: attributes.owner.clone(),
+            xattrs: None,
+        };
+        let not_kept = |why| panic!("{why}");
+        let need = placement.needs(&offered, false, not_kept).unwrap();
+        assert_eq!(need, Need::Nothing);
+    } else {
+        let draft = placement
+            .draft(0, &path("program"), 3, &attributes)
+            .unwrap();
+        draft.write_at(&mut [IoSlice::new(b"new")], 0).unwrap();
+        let not_kept = draft.complete(&attributes, placement.metadata()).unwrap();
+        assert_eq!(not_kept, None);
+        draft.give_name().unwrap();
+    }
+    let meta = fs::metadata(&program).unwrap();
+    let expected = (
+        if keep.owner { 1000 } else { 0 },
+        if keep.group { 1001 } else { 0 },
+    );
+    assert_eq!((meta.uid(), meta.gid()), expected);
+    mode(&program)
+}
+
+#[test]
+fn a_program_that_gets_another_user_or_group_acts_as_it_only_where_owners_and_modes_are_kept() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let keep = |perms, owner, group| Keep {
+        perms,
+        owner,
+        group,
+        ..Keep::default()
+    };
+    for (what, keep, source_mode, expected) in [
+        ("-a", keep(true, true, true), 0o6755, 0o6755),
+        ("-a of none", keep(true, true, true), 0o755, 0o755),
+        ("-a --no-perms", keep(false, true, true), 0o6755, 0o755),
+        ("-g", keep(true, false, true), 0o755, 0o755),
+        ("-g --no-perms", keep(false, false, true), 0o6755, 0o755),
+        ("-o", keep(true, true, false), 0o6755, 0o4755),
+        ("-o of none", keep(true, true, false), 0o755, 0o755),
+        ("-o --no-perms", keep(false, true, false), 0o6755, 0o755),
+    ] {
+        for same in [false, true] {
+            let left = after_a_copy(keep, source_mode, same);
+            assert_eq!(left, expected, "{what}, same {same}: {left:o}");
+        }
+    }
 }
 
 #[test]
@@ -215,6 +294,6 @@ fn what_had_come_whole_is_known_by_its_time_until_it_has_its_name() {
     let meta = fs::metadata(base.path().join("big")).unwrap();
     assert_eq!(meta.len(), size);
     // The kernel's clock for files ticks every few milliseconds.
-    let tick = std::time::Duration::from_millis(20);
+    let tick = Duration::from_millis(20);
     assert!(meta.modified().unwrap() + tick >= began);
 }

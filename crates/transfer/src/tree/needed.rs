@@ -70,7 +70,7 @@ impl Placement {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
-            if let Some(why) = self.foreseen_refusal(file.source, target, &relative, there) {
+            if let Some(why) = self.foreseen_refusal(file, target, &relative, there) {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
@@ -89,8 +89,9 @@ impl Placement {
             }
             _ => Need::Nothing,
         };
-        // Nobody knows whether who wrote it has put it on stable storage.
-        self.unflushed.note_system(folder, &target.folder_path)?;
+        if let (Ok(stat), false) = (&looked, only_look) {
+            self.note_skipped(file, target, &relative, stat)?;
+        }
         Ok(need)
     }
 
@@ -131,12 +132,14 @@ impl Placement {
         match self.look(file.source, folder, &relative) {
             Ok(stat) if same && is_file_of(&stat, file.size) => {
                 let need = self.give_same(target, &relative, file, &stat, only_look, not_kept);
-                self.unflushed.note_system(folder, &target.folder_path)?;
+                if !only_look {
+                    self.note_skipped(file, target, &relative, &stat)?;
+                }
                 Ok(need)
             }
             there => {
                 let there = there.as_ref().map_err(|error| *error);
-                if let Some(why) = self.foreseen_refusal(file.source, target, &relative, there) {
+                if let Some(why) = self.foreseen_refusal(file, target, &relative, there) {
                     not_kept(why);
                     return Ok(Need::LeftOut);
                 }

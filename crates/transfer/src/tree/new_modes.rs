@@ -15,6 +15,11 @@ const MAX_LIST_BYTES: usize = 64 << 10;
 /// The mode in which a folder is made that is to get one later: closed to all but its owner, and with the sticky bit,
 /// which means nothing there. It tells the folder from one that was there, also to a copy after one that was cut.
 pub const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
+/// The mode in which a folder is made that gets its own at the end; `perms` says whether that is its source's.
+pub fn new_folder_mode(perms: bool) -> Mode {
+    if perms { Mode::RWXU } else { UNFINISHED }
+}
+
 /// An access list of the folder above takes bits of the owner away, and a folder may have its group from there.
 const TOLD_BY: u32 = 0o1077;
 

@@ -55,6 +55,8 @@ pub struct Placement {
     pub(super) refusing: Mutex<Refusing>,
     /// The folder in which files were offered last.
     pub(super) judged: Mutex<Option<Judged>>,
+    /// Files that stay, and are flushed one by one.
+    pub(super) skipped: Mutex<Spool<(u16, TreePath)>>,
     /// Where names have changed that are not on stable storage yet.
     pub(super) unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
@@ -82,6 +84,7 @@ impl Placement {
             foreseen: Mutex::default(),
             refusing: Mutex::default(),
             judged: Mutex::default(),
+            skipped: Mutex::default(),
             unflushed: durable::Unflushed::default(),
             without_parts: AtomicBool::new(false),
             handover: Handover::default(),
@@ -406,6 +409,7 @@ impl Placement {
             return given;
         }
         if sync {
+            self.flush_skipped(&stop, &not_kept)?;
             self.unflushed.flush(&stop)?;
         }
         self.remove_marks()?;

@@ -138,7 +138,7 @@ impl Queue {
         }
         if let Kind::File { size, .. } = entry.kind {
             state.scanned.files += 1;
-            state.scanned.bytes += size;
+            state.scanned.bytes = state.scanned.bytes.saturating_add(size);
         }
         match &entry.kind {
             _ if state.offers.fresh() => state.ready.add(entry, Vec::new()),
@@ -166,7 +166,7 @@ impl Queue {
     pub fn leave_out(&self, size: u64) {
         let mut state = lock(&self.state);
         state.scanned.files -= 1;
-        state.scanned.bytes -= size;
+        state.scanned.bytes = state.scanned.bytes.saturating_sub(size);
     }
 
     /// Notes that the scan has found everything.
@@ -209,7 +209,7 @@ impl Queue {
             let needed = matches!(needs, Needs::Content(_));
             if !needed {
                 state.skipped.files += 1;
-                state.skipped.bytes += size;
+                state.skipped.bytes = state.skipped.bytes.saturating_add(size);
                 there.push((entry.source, entry.path.clone()));
             }
             if self.dry_run {

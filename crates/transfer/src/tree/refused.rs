@@ -5,18 +5,21 @@
 //! that is read-only.
 
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use howdah_wire::OfferedFile;
 use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, Stat, StatVfsMountFlags, StatxAttributes, StatxFlags,
+    Access, AtFlags, FallocateFlags, FileType, Mode, OFlags, Stat, StatVfsMountFlags,
+    StatxAttributes, StatxFlags,
 };
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::TransferError;
-use crate::tree::destination::Destination;
+use crate::tree::destination::{Destination, open_folder};
 use crate::tree::flags::is_fixed;
+use crate::tree::part::PRIVATE;
 use crate::tree::place::{Placement, parent_and_name};
 use crate::tree::reach::INSIDE;
 use crate::tree::target::Target;
@@ -88,6 +91,32 @@ impl<'a> At<'a> {
 const WRITE_INTO: &str = "write into folder";
 const ENTER: &str = "enter folder";
 const MAKE: &str = "make folder";
+
+/// A file of this size every file system holds, in bytes.
+const ANY_HOLDS_BYTES: u64 = i32::MAX as u64;
+
+/// Whether a file of `size` bytes is too large for the file system of an open file. A hole is asked for in its last byte,
+/// which Linux refuses for that before it asks the file system (`vfs_fallocate` in fs/open.c), and which changes nothing.
+pub(super) fn is_too_large(file: impl AsFd, size: u64) -> bool {
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    size > ANY_HOLDS_BYTES
+        && (i64::try_from(size).is_err()
+            || rustix::fs::fallocate(file, hole, size - 1, 1) == Err(Errno::FBIG))
+}
+
+/// Whether a file of `size` bytes is too large for the folder at a path, or for the innermost above it that is there. Where
+/// no file can be made without a name that shows when it comes.
+fn cannot_hold(root: &OwnedFd, folder: &[u8], size: u64) -> bool {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match open_folder(root, folder) {
+        Ok(open) => rustix::fs::openat(&open, ".", flags, PRIVATE)
+            .is_ok_and(|file| is_too_large(&file, size)),
+        Err(Errno::NOENT) if !folder.is_empty() => {
+            cannot_hold(root, parent_and_name(folder).0, size)
+        }
+        Err(_) => false,
+    }
+}
 
 /// Whether what the system says is of one entry alone.
 fn is_of_entry(error: Errno) -> bool {
@@ -253,17 +282,20 @@ impl Placement {
     /// Why a file that is needed cannot be written, as far as that shows before it comes.
     pub(super) fn foreseen_refusal(
         &self,
-        source: u16,
+        file: &OfferedFile,
         target: &Target,
         relative: &[u8],
         there: Result<&Stat, Errno>,
     ) -> Option<String> {
         let root = target.folder.as_ref()?;
         let (above, name) = parent_and_name(relative);
-        if let Some(why) = self.folder_refusal(source, target, root, above) {
+        if let Some(why) = self.folder_refusal(file.source, target, root, above) {
             return Some(why);
         }
         let refused = |error| TransferError::refused("write", &target.display(relative), error);
+        if file.size > ANY_HOLDS_BYTES && cannot_hold(root, above, file.size) {
+            return Some(refused(Errno::FBIG).to_string());
+        }
         match there {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Directory => {
                 let error = self.stays(root, name, above.is_empty())?;

@@ -2,13 +2,16 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use howdah_wire::{Attributes, TreePath, XattrsSum, printable};
+use howdah_wire::{Attributes, OfferedFile, TreePath, XattrsSum, printable};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
+use crate::tree::destination::open_folder;
+use crate::tree::durable::lost;
 use crate::tree::metadata::NotKept;
-use crate::tree::place::{Placement, not_asked_for, same_time};
+use crate::tree::place::{Placement, not_asked_for, parent_and_name, same_time};
 use crate::tree::reach::INSIDE;
 use crate::tree::stat::mtime_ns;
 use crate::tree::target::Target;
@@ -19,6 +22,19 @@ pub(super) const TO_CHANGE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
+
+fn open_to_change(folder: &OwnedFd, relative: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(folder, relative, TO_CHANGE, Mode::empty(), INSIDE)
+}
+
+/// The folder that something is in, if that is of the same file system.
+fn open_beside(folder: &OwnedFd, relative: &[u8], there: &Stat) -> Result<OwnedFd, Errno> {
+    let opened = open_folder(folder, parent_and_name(relative).0)?;
+    match rustix::fs::fstat(&opened)?.st_dev == there.st_dev {
+        true => Ok(opened),
+        false => Err(Errno::XDEV),
+    }
+}
 
 impl Placement {
     /// Gives a file that is there owner and mode where it lacks them, and its time if `with_time` says so; what could not
@@ -38,7 +54,7 @@ impl Placement {
             return None;
         }
         let display = target.display(relative);
-        match rustix::fs::openat2(folder, relative, TO_CHANGE, Mode::empty(), INSIDE) {
+        match open_to_change(folder, relative) {
             Ok(open) => {
                 let why = lacks
                     .then(|| self.metadata.mend(&open, there, attributes, &display))
@@ -58,6 +74,67 @@ impl Placement {
                 Some(format!("cannot set owner and mode of {path}: {why}"))
             }
         }
+    }
+
+    /// Notes that a file that stays is to be on stable storage too: nobody knows whether who wrote it has flushed it.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub(super) fn note_skipped(
+        &self,
+        file: &OfferedFile,
+        target: &Target,
+        relative: &[u8],
+        there: &Stat,
+    ) -> Result<(), TransferError> {
+        let Some(folder) = target.folder.as_ref().filter(|_| self.durable) else {
+            return Ok(());
+        };
+        let is_file = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
+        let open = || match is_file {
+            true => {
+                open_to_change(folder, relative).or_else(|_| open_beside(folder, relative, there))
+            }
+            false => open_beside(folder, relative, there),
+        };
+        let display = &target.folder_path;
+        let as_one = self.unflushed.note_system(there.st_dev, display, open);
+        if as_one == Ok(true) || !is_file {
+            return Ok(());
+        }
+        let record = (file.source, file.path.clone());
+        let kept = lock(&self.skipped).add(&record, folder);
+        kept.map_err(|error| TransferError::path("flush", &target.display(relative), error))
+    }
+
+    /// Flushes the files that stay on file systems that cannot be flushed as a whole, until `stop` says so. `not_kept` is
+    /// told which of them cannot be.
+    ///
+    /// # Errors
+    /// When the storage fails; [`TransferError::Cancelled`] when it was stopped.
+    pub(super) fn flush_skipped(
+        &self,
+        stop: impl Fn() -> bool,
+        not_kept: impl Fn(String),
+    ) -> Result<(), TransferError> {
+        let skipped = std::mem::take(&mut *lock(&self.skipped));
+        skipped.each(&mut |(source, path)| {
+            if stop() {
+                return Err(TransferError::Cancelled);
+            }
+            let (target, relative) = self.relative(source, &path)?;
+            let Some(folder) = &target.folder else {
+                return Ok(());
+            };
+            let lost = |error: Errno| lost(&target.display(&relative), error);
+            match open_to_change(folder, &relative).and_then(rustix::fs::fsync) {
+                // It has been removed or replaced meanwhile.
+                Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(error @ (Errno::ACCESS | Errno::PERM)) => not_kept(lost(error).to_string()),
+                Err(error) => return Err(lost(error)),
+            }
+            Ok(())
+        })
     }
 
     /// Whether a file has these extended attributes, as far as they are kept. One that cannot be read is let be.
@@ -100,20 +177,17 @@ impl Placement {
             return Ok(None);
         };
         let display = target.display(&relative);
-        let name = relative.as_slice();
-        let given =
-            rustix::fs::openat2(folder, name, TO_CHANGE, Mode::empty(), INSIDE).and_then(|file| {
-                let stat = rustix::fs::fstat(&file)?;
-                let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-                    && u64::try_from(stat.st_size) == Ok(size)
-                    && (!self.metadata.has_times()
-                        || same_time(attributes.mtime_ns, mtime_ns(&stat)));
-                let gets = self.metadata.of_same_file(attributes);
-                match is_it {
-                    true => self.metadata.give(&file, attributes, gets, &display),
-                    false => Err(Errno::STALE),
-                }
-            });
+        let given = open_to_change(folder, &relative).and_then(|file| {
+            let stat = rustix::fs::fstat(&file)?;
+            let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                && u64::try_from(stat.st_size) == Ok(size)
+                && (!self.metadata.has_times() || same_time(attributes.mtime_ns, mtime_ns(&stat)));
+            let gets = self.metadata.of_same_file(attributes);
+            match is_it {
+                true => self.metadata.give(&file, attributes, gets, &display),
+                false => Err(Errno::STALE),
+            }
+        });
         Ok(given.unwrap_or_else(|error| {
             let (path, why) = (printable(&display), plain(&error.into()));
             Some(format!("cannot set the attributes of {path}: {why}"))

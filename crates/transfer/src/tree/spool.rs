@@ -1,5 +1,6 @@
 //! What one end has to remember of millions of things: records in the order in which they came. What exceeds a small
-//! buffer goes to a file without a name, at the destination.
+//! buffer goes to a file without a name, at the destination. Where that has no room it stays in memory: what is to be
+//! removed may be what fills the disk.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -22,6 +23,10 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub struct Spool<T> {
     buffer: Vec<u8>,
     file: Option<OwnedFd>,
+    /// What the file holds, in bytes.
+    written: u64,
+    /// The size of the buffer from which on it is written.
+    full: usize,
     kind: PhantomData<fn(T) -> T>,
 }
 
@@ -30,6 +35,8 @@ impl<T> Default for Spool<T> {
         Self {
             buffer: Vec::new(),
             file: None,
+            written: 0,
+            full: BUFFER_BYTES,
             kind: PhantomData,
         }
     }
@@ -39,21 +46,36 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     /// Adds one; what exceeds the buffer goes to a nameless file in `folder`.
     ///
     /// # Errors
-    /// When that file cannot be made or written.
+    /// When that file cannot be made or written, but for want of room.
     pub fn add(&mut self, record: &T, folder: impl AsFd) -> io::Result<()> {
         let record = postcard::to_stdvec(record).map_err(io::Error::other)?;
         let len = u32::try_from(record.len()).map_err(io::Error::other)?;
         self.buffer.extend_from_slice(&len.to_le_bytes());
         self.buffer.extend_from_slice(&record);
-        if self.buffer.len() >= BUFFER_BYTES {
-            let file = match self.file.take() {
-                Some(file) => file,
-                None => nameless(folder)?,
-            };
-            write_all(&file, &self.buffer)?;
-            self.file = Some(file);
-            self.buffer.clear();
+        if self.buffer.len() < self.full {
+            return Ok(());
         }
+        match self.write(folder) {
+            Err(error) if is_full(&error) => self.full = self.buffer.len() + BUFFER_BYTES,
+            other => other?,
+        }
+        Ok(())
+    }
+
+    /// Writes the buffer; where that fails the file is as before.
+    fn write(&mut self, folder: impl AsFd) -> io::Result<()> {
+        let file: &OwnedFd = match &self.file {
+            Some(file) => file,
+            None => self.file.insert(nameless(folder)?),
+        };
+        if let Err(error) = write_all(file, &self.buffer) {
+            rustix::fs::ftruncate(file, self.written)?;
+            rustix::fs::seek(file, SeekFrom::Start(self.written))?;
+            return Err(error);
+        }
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.full = BUFFER_BYTES;
         Ok(())
     }
 
@@ -106,6 +128,11 @@ fn unreadable(error: &io::Error) -> TransferError {
     ))
 }
 
+/// Whether a disk is full, or over its quota.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+}
+
 /// A file in a folder that has no name, or no longer, so that it ends with this process.
 fn nameless(folder: impl AsFd) -> io::Result<OwnedFd> {
     let mode = Mode::RUSR | Mode::WUSR;
@@ -136,6 +163,40 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn what_a_full_disk_does_not_take_stays_in_memory() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        // SAFETY: no memory is shared in a new way; only this thread's view of mounts changes.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
+        let base = tempfile::tempdir().unwrap();
+        let at = base.path().to_str().unwrap();
+        for words in [
+            &["--make-rprivate", "/"][..],
+            &["-t", "tmpfs", "-o", "size=2500k", "tmpfs", at],
+        ] {
+            let mounted = std::process::Command::new("mount").args(words).status();
+            assert!(mounted.unwrap().success());
+        }
+        let destination = fs::File::open(base.path()).unwrap();
+        let mut spool = Spool::default();
+        for number in 0..500_000_u32 {
+            spool.add(&number, &destination).unwrap();
+        }
+        assert!(spool.written > 0 && spool.buffer.len() > BUFFER_BYTES);
+        for _ in 0..2 {
+            let mut expected = 0;
+            let read = spool.each(&mut |got| {
+                assert_eq!(got, expected);
+                expected += 1;
+                Ok(())
+            });
+            read.unwrap();
+            assert_eq!(expected, 500_000);
+        }
+    }
 
     #[test]
     fn many_records_take_little_memory_and_leave_nothing() {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::error::TransferError;
 use crate::tree::destination::refuse_special;
 use crate::tree::durable::lost;
-use crate::tree::new_modes::UNFINISHED;
+use crate::tree::new_modes::new_folder_mode;
 use crate::tree::outlet::Outlet;
 use crate::tree::part::part_name;
 use crate::tree::reach::Reach;
@@ -116,10 +116,10 @@ impl Targets {
                 )));
             }
             Err(Errno::NOENT) if must_be_folder => {
-                // One that is to get what is kept of its source tells by its mode that it is new.
+                // One that is to get what is kept of its source is private until then.
                 let is_to_get = job.keep.top && names.contains(&BaseName::Contents);
-                let mode = match is_to_get && !job.keep.perms {
-                    true => UNFINISHED,
+                let mode = match is_to_get {
+                    true => new_folder_mode(job.keep.perms),
                     false => Mode::from_raw_mode(0o777),
                 };
                 let folder = make_folder(destination, mode, job.dry_run, reach)?;
@@ -312,6 +312,7 @@ mod tests {
     use howdah_wire::{Direction, Keep, Limit, Skip, StreamPlan};
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
     fn job(sources: &[&str], folder: bool, dry_run: bool) -> Job {
@@ -388,6 +389,18 @@ mod tests {
         let made = resolve(&job(&["a", "b"], false, false), &base.path().join("made")).unwrap();
         assert_eq!(names(&made), [Some(b"a".as_slice()), Some(b"b")]);
         assert!(base.path().join("made").is_dir());
+    }
+
+    #[test]
+    fn a_new_folder_that_gets_the_mode_of_its_source_is_private_until_then() {
+        let base = tempfile::tempdir().unwrap();
+        for (name, perms, mode) in [("kept", true, 0o700), ("left", false, 0o1700)] {
+            let mut job = job(&["x/."], true, false);
+            (job.keep.top, job.keep.perms) = (true, perms);
+            let folder = base.path().join(name);
+            resolve(&job, &folder).unwrap();
+            assert_eq!(folder.metadata().unwrap().mode() & 0o7777, mode);
+        }
     }
 
     #[test]

@@ -31,7 +31,9 @@ use refused::{
     a_user_copies_all_but_what_others_keep_for_themselves,
     attributes_that_a_user_may_not_give_end_nothing,
     nothing_is_removed_where_it_could_not_be_looked_into,
+    what_a_file_system_cannot_hold_is_left_out_before_it_is_sent,
     what_is_fixed_or_mounted_is_left_out_before_it_is_sent,
+    what_is_mounted_at_the_target_is_not_emptied_with_what_the_source_has_not,
 };
 
 /// Gives this thread, and those it starts, mounts of their own.
@@ -116,6 +118,8 @@ fn main() -> ExitCode {
             attributes_that_a_user_may_not_give_end_nothing,
             a_root_that_cannot_be_written_ends_the_copy,
             what_is_fixed_or_mounted_is_left_out_before_it_is_sent,
+            what_is_mounted_at_the_target_is_not_emptied_with_what_the_source_has_not,
+            what_a_file_system_cannot_hold_is_left_out_before_it_is_sent,
         ],
         vec![],
     )

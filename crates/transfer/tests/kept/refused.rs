@@ -1,6 +1,6 @@
 //! Entries of the target that cannot be written: they are named and left out, and all others are copied.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,12 @@ fn mode(path: &Path, bits: u32) {
 
 /// What was left out, sorted, with the target called `dst`.
 fn left_out(outcome: &Value, target: &Path) -> Vec<String> {
-    let lines = outcome["left_out"].as_array().unwrap().iter();
+    said(outcome, "left_out", target)
+}
+
+/// Lines of one kind, sorted in the same way.
+fn said(outcome: &Value, kind: &str, target: &Path) -> Vec<String> {
+    let lines = outcome[kind].as_array().unwrap().iter();
     let lines = lines.map(|line| {
         let line = line.as_str().unwrap();
         let line = line.strip_prefix("far end: ").unwrap_or(line);
@@ -249,5 +254,75 @@ pub fn what_is_fixed_or_mounted_is_left_out_before_it_is_sent() {
             assert_eq!(parts(&target), Vec::<PathBuf>::new());
             assert_eq!(fs::read(target.join("fixed")).unwrap(), b"an old one");
         }
+    }
+}
+
+/// Rsync empties a folder that is bound there, where that is of the target's own file system.
+pub fn what_is_mounted_at_the_target_is_not_emptied_with_what_the_source_has_not() {
+    let disk = Disk::ext4();
+    let (source, target) = (disk.root().join("src"), disk.root().join("dst"));
+    write(&source.join("file"), b"new");
+    for direction in ["push", "pull"] {
+        write(&disk.root().join("home/precious"), b"of others");
+        write(&target.join("old/goes"), b"an old one");
+        for name in ["bound", "old/deep/bound", "memory"] {
+            let at = target.join(name);
+            fs::create_dir_all(&at).unwrap();
+            let at = at.to_str().unwrap();
+            match name {
+                "memory" => run("mount", &["-t", "tmpfs", "tmpfs", at]),
+                _ => {
+                    let home = disk.root().join("home");
+                    run("mount", &["--bind", home.to_str().unwrap(), at])
+                }
+            };
+        }
+        let mut job = job(direction, &[&source.join(".")], &target);
+        job["delete"] = json!(true);
+        let outcome = Ends::run(&job).unwrap();
+        let line = |name: &str, why: &str| {
+            format!("dst/{name} stays, though it is not at the source: {why}; unmount it first")
+        };
+        let expected = [
+            line("bound", "something is mounted there"),
+            line("memory", "it is of another file system"),
+            line("old/deep/bound", "something is mounted there"),
+        ];
+        assert_eq!(said(&outcome, "warnings", &target), expected, "{direction}");
+        assert!(!target.join("old/goes").exists());
+        let precious = fs::read(disk.root().join("home/precious")).unwrap();
+        assert_eq!(precious, b"of others", "{direction}");
+        for name in ["bound", "old/deep/bound", "memory"] {
+            run("umount", &[target.join(name).to_str().unwrap()]);
+        }
+    }
+}
+
+pub fn what_a_file_system_cannot_hold_is_left_out_before_it_is_sent() {
+    let disk = Disk::ext4();
+    let target = disk.root().join("dst");
+    write(&target.join("old"), b"there");
+    let memory = Disk::of_memory("tmpfs");
+    let source = memory.root().join("src");
+    write(&source.join("plain"), b"new");
+    for (name, size) in [
+        ("above 16 TiB", 17 << 40),
+        ("largest", i64::MAX as u64),
+        ("sub/largest", i64::MAX as u64),
+        ("sub/another", i64::MAX as u64),
+    ] {
+        write(&source.join(name), b"");
+        let file = File::options().write(true).open(source.join(name)).unwrap();
+        file.set_len(size).unwrap();
+    }
+    let refused = |name: &str| format!("cannot write dst/{name}: File too large");
+    let refused = ["above 16 TiB", "largest", "sub/another", "sub/largest"].map(refused);
+    for direction in ["push", "pull"] {
+        let outcome = Ends::run(&job(direction, &[&source.join(".")], &target)).unwrap();
+        assert_eq!(left_out(&outcome, &target), refused, "{direction}");
+        assert_eq!(outcome["files"], json!(1), "{direction}");
+        assert_eq!(outcome["bytes"], json!(3), "{direction}");
+        assert_eq!(parts(&target), Vec::<PathBuf>::new());
+        fs::remove_file(target.join("plain")).unwrap();
     }
 }

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use ends::{Ends, content, job};
 use privilege::tests;
+use system::Told;
 
 const MIB: usize = 1 << 20;
 const MODES: &str = "modes are not kept: the file system refuses them, first for ";
@@ -34,6 +35,7 @@ const FILES: usize = 45;
 struct World {
     /// Before the folder that holds it, so that it is gone when the folder is removed.
     _mounted: BackgroundSession,
+    told: Told,
     base: tempfile::TempDir,
 }
 
@@ -48,9 +50,10 @@ impl World {
         let base = tempfile::tempdir().unwrap();
         let mount = base.path().join("mount");
         fs::create_dir(&mount).unwrap();
-        let mounted = system::mount(&mount, no_times).unwrap();
+        let (mounted, told) = system::mount(&mount, no_times).unwrap();
         let world = Self {
             _mounted: mounted,
+            told,
             base,
         };
         let source = world.source();
@@ -195,6 +198,33 @@ fn a_copy_that_was_cut_goes_on_where_no_modes_are_kept() {
     }
 }
 
+/// A flush of such a file system as a whole (`syncfs`) does not reach who keeps the files. It lies below the target.
+fn each_file_and_folder_is_flushed_alone_also_where_files_are_skipped() {
+    let world = World::new(false);
+    let source = world.base.path().join("from");
+    // More than are flushed one by one where a whole file system can be.
+    let folders = 70;
+    for number in 0..folders {
+        let folder = source.join(format!("mount/{number}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("file {number}")), content(number)).unwrap();
+    }
+    for direction in ["push", "pull"] {
+        let mut job = job(direction, &[&source.join(".")], world.base.path());
+        job["destination_is_folder"] = json!(true);
+        copy(&job, &[MODES], folders);
+        assert_eq!(world.told.unflushed(), [""; 0], "{direction}");
+        world.told.forget_flushes_of_files();
+        assert_eq!(world.told.unflushed().len(), folders);
+        copy(&job, &[MODES], 0);
+        assert_eq!(world.told.unflushed(), [""; 0], "{direction}, skipped");
+        for number in 0..folders {
+            let copied = world.base.path().join(format!("mount/{number}"));
+            fs::remove_dir_all(copied).unwrap();
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let missing = match rustix::process::geteuid().is_root() {
         true => None,
@@ -204,6 +234,7 @@ fn main() -> ExitCode {
         modes_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept,
         times_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept,
         a_copy_that_was_cut_goes_on_where_no_modes_are_kept,
+        each_file_and_folder_is_flushed_alone_also_where_files_are_skipped,
     ];
     privilege::run(missing, needing, vec![])
 }

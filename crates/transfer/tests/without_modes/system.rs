@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -26,26 +26,59 @@ const BLOCK_BYTES: u32 = 4096;
 const FLUSH: Duration = Duration::from_millis(20);
 
 /// Mounts an empty one on `folder`; it refuses times if `no_times` says so.
-pub fn mount(folder: &Path, no_times: bool) -> io::Result<BackgroundSession> {
+pub fn mount(folder: &Path, no_times: bool) -> io::Result<(BackgroundSession, Told)> {
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("howdah-without-modes".to_owned())];
     let root = Node::new(Kind::Folder(BTreeMap::new()));
+    let nodes = Arc::new(Mutex::new(BTreeMap::from([(ROOT, root)])));
     let system = System {
         no_times,
-        nodes: Mutex::new(BTreeMap::from([(ROOT, root)])),
+        nodes: Arc::clone(&nodes),
     };
-    fuser::spawn_mount(system, folder, &config)
+    fuser::spawn_mount(system, folder, &config).map(|session| (session, Told(nodes)))
 }
 
 struct System {
     no_times: bool,
-    nodes: Mutex<BTreeMap<u64, Node>>,
+    nodes: Arc<Mutex<Nodes>>,
+}
+
+/// What it was told to flush.
+pub struct Told(Arc<Mutex<Nodes>>);
+
+impl Told {
+    /// Names of files and folders that were changed after their last flush, and of files that were renamed before one.
+    pub fn unflushed(&self) -> Vec<OsString> {
+        let nodes = self.0.lock().unwrap();
+        let folders = nodes.values().filter_map(|node| match &node.kind {
+            Kind::Folder(names) => Some(names),
+            _ => None,
+        });
+        let is_unflushed = |number: &u64| {
+            let node = &nodes[number];
+            !matches!(node.kind, Kind::Link(_)) && (!node.flushed || node.named_early)
+        };
+        let named = folders.flatten().filter(|(_, number)| is_unflushed(number));
+        let root = (!nodes[&ROOT].flushed).then(|| OsString::from("/"));
+        named.map(|(name, _)| name.clone()).chain(root).collect()
+    }
+
+    /// Has all files be as another program has written them just now.
+    pub fn forget_flushes_of_files(&self) {
+        for node in self.0.lock().unwrap().values_mut() {
+            node.flushed &= !matches!(node.kind, Kind::File(_));
+        }
+    }
 }
 
 struct Node {
     kind: Kind,
     mtime: SystemTime,
     names: u32,
+    /// Whether nothing has changed since the last flush.
+    flushed: bool,
+    /// Whether it had another name before, and got its own unflushed.
+    named_early: bool,
 }
 
 enum Kind {
@@ -60,6 +93,8 @@ impl Node {
             kind,
             mtime: SystemTime::now(),
             names: 1,
+            flushed: false,
+            named_early: false,
         }
     }
 
@@ -126,6 +161,7 @@ fn named(nodes: &mut Nodes, folder: INodeNo, name: &OsStr) -> Result<u64, Errno>
 fn give_name(nodes: &mut Nodes, folder: INodeNo, name: &OsStr, number: u64) -> Result<(), Errno> {
     let folder = node(nodes, folder)?;
     folder.mtime = SystemTime::now();
+    folder.flushed = false;
     let before = folder.names_in()?.insert(name.to_owned(), number);
     before.into_iter().for_each(|before| forget(nodes, before));
     Ok(())
@@ -134,6 +170,7 @@ fn give_name(nodes: &mut Nodes, folder: INodeNo, name: &OsStr, number: u64) -> R
 fn take_name(nodes: &mut Nodes, folder: INodeNo, name: &OsStr) -> Result<u64, Errno> {
     let folder = node(nodes, folder)?;
     folder.mtime = SystemTime::now();
+    folder.flushed = false;
     folder.names_in()?.remove(name).ok_or(Errno::ENOENT)
 }
 
@@ -147,6 +184,11 @@ fn forget(nodes: &mut Nodes, number: u64) {
 impl System {
     fn nodes(&self) -> MutexGuard<'_, Nodes> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_flush(&self, number: INodeNo, reply: ReplyEmpty) {
+        let flushed = node(&mut self.nodes(), number).map(|node| node.flushed = true);
+        answer(flushed, reply);
     }
 
     fn make(&self, folder: INodeNo, name: &OsStr, kind: Kind) -> Result<FileAttr, Errno> {
@@ -221,6 +263,7 @@ impl Filesystem for System {
             if let Some(size) = size {
                 node.bytes()?.resize(size as usize, 0);
                 node.mtime = SystemTime::now();
+                node.flushed = false;
             }
             match mtime {
                 Some(TimeOrNow::SpecificTime(at)) if !self.no_times => node.mtime = at,
@@ -323,8 +366,11 @@ impl Filesystem for System {
         if taken && flags.contains(RenameFlags::RENAME_NOREPLACE) {
             return reply.error(Errno::EEXIST);
         }
-        let renamed = take_name(&mut nodes, from, name)
-            .and_then(|number| give_name(&mut nodes, to, new_name, number));
+        let renamed = take_name(&mut nodes, from, name).and_then(|number| {
+            let node = node(&mut nodes, INodeNo(number))?;
+            node.named_early = !node.flushed;
+            give_name(&mut nodes, to, new_name, number)
+        });
         answer(renamed, reply);
     }
 
@@ -384,13 +430,13 @@ impl Filesystem for System {
         reply.ok();
     }
 
-    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         thread::sleep(FLUSH);
-        reply.ok();
+        self.note_flush(number, reply);
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        reply.ok();
+    fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.note_flush(number, reply);
     }
 
     fn readdir(
