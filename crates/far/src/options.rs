@@ -21,7 +21,7 @@ const ASKED_BYTES_MAX: usize = 200;
 
 /// What is wrong with a command line.
 #[derive(Debug, PartialEq, Eq)]
-enum Wrong {
+pub enum Wrong {
     /// A word of it.
     Word(String),
     /// The value of an option.
@@ -30,7 +30,7 @@ enum Wrong {
 
 impl Wrong {
     /// Why nothing is served. `forced`: sshd's configuration has the line, and not the near end.
-    fn in_words(self, forced: bool) -> String {
+    pub fn in_words(self, forced: bool) -> String {
         match self {
             Self::Word(what) if forced => format!("{what}; {HAS}; {MEND}"),
             Self::Word(what) => format!("{what}; {USE}"),
@@ -90,7 +90,11 @@ impl Options {
         Ok(options)
     }
 
-    fn of(words: &[OsString]) -> Result<Self, Wrong> {
+    /// Of the command line alone.
+    ///
+    /// # Errors
+    /// For words that are something else.
+    pub fn of(words: &[OsString]) -> Result<Self, Wrong> {
         let mut options = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -101,10 +105,9 @@ impl Options {
             };
             let shown = printable_within(name, ASKED_BYTES_MAX);
             let lacking = || Wrong::Word(format!("{shown} of serve needs a value"));
-            let given = value.filter(|value| !value.is_empty());
-            let mut value = || match value {
-                Some(_) => given.ok_or_else(lacking),
-                None => words.next().map(|word| word.as_bytes()).ok_or_else(lacking),
+            let mut value = || {
+                let given = value.or_else(|| words.next().map(|word| word.as_bytes()));
+                given.filter(|given| !given.is_empty()).ok_or_else(lacking)
             };
             match name {
                 b"--root" if options.root.is_none() => {
@@ -154,7 +157,10 @@ fn connections(text: &[u8]) -> Result<u16, String> {
 }
 
 /// What the client of a login for copies asks for.
-fn asked_for(asked: &OsStr) -> Result<Asked, String> {
+///
+/// # Errors
+/// For everything else.
+pub fn asked_for(asked: &OsStr) -> Result<Asked, String> {
     let words = shlex::bytes::split(asked.as_bytes()).unwrap_or_default();
     let wanted = behind_howdah(&words);
     match &wanted[..] {
@@ -230,6 +236,7 @@ mod tests {
             ("--readonly=yes", "serve has no option --readonly"),
             ("--root", "--root of serve needs a value"),
             ("--root=", "--root of serve needs a value"),
+            ("--ports=", "--ports of serve needs a value"),
             ("--ports", "--ports of serve needs a value"),
             ("--ports 1 --ports 2", "serve takes --ports once"),
             ("--root a --root b", "serve takes --root once"),
@@ -261,6 +268,15 @@ mod tests {
             let plain = plain.in_words(false);
             assert!(plain.contains(says), "{plain}");
             assert_eq!(forced.in_words(true), format!("{plain}; {MEND}"));
+        }
+    }
+
+    #[test]
+    fn an_empty_word_is_no_value() {
+        for option in ["--root", "--ports", "--ahead"] {
+            let given = Options::of(&[option.into(), "".into()]);
+            let lacks = format!("{option} of serve needs a value");
+            assert_eq!(given, Err(Wrong::Word(lacks)));
         }
     }
 
