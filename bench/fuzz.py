@@ -43,6 +43,13 @@ READS = {
     "records": ("transfer", "targets/tls.rs"),
     "traffic": ("traffic", "targets/datagrams.rs"),
     "transfer": ("transfer", "model"),
+    "digest_lists": ("digest", "targets/lists.rs"),
+    "verify_jobs": ("digest", "targets/lists.rs"),
+    "name_lists": ("transfer", "targets/lists.rs"),
+    "part_journals": ("transfer", "targets/parts.rs"),
+    "forced_logins": ("far", "targets/host.rs"),
+    "requests": ("far", "targets/host.rs"),
+    "policies": ("site", "targets/host.rs"),
 }
 """The crate that a target's bytes go into, and its own source below ``crates/fuzz/src``, by target."""
 

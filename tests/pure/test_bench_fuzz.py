@@ -58,7 +58,7 @@ def test_the_page_tells_targets_that_had_less_from_those_that_had_all() -> None:
     lines = fuzz.table([run("units", fuzz.INPUTS), run("link", 5, findings=1)]).splitlines()
     assert lines[2] == "| `units` | 100,000,000 | 100,000,000 |"
     assert lines[3] == "| `link` | **5** | 100,000,000 |"
-    assert "`transfer`" in lines[4] and "| **0** |" in lines[4]
+    assert "`policies`" in lines[4] and "| **0** |" in lines[4]
     assert lines[5] == "| findings | 1 | 0 |"
 
 
