@@ -105,13 +105,18 @@ impl Options {
             };
             let shown = printable_within(name, ASKED_BYTES_MAX);
             let lacking = || Wrong::Word(format!("{shown} of serve needs a value"));
-            let mut value = || {
-                let given = value.or_else(|| words.next().map(|word| word.as_bytes()));
-                given.filter(|given| !given.is_empty()).ok_or_else(lacking)
+            let given = value.filter(|value| !value.is_empty());
+            let mut value = || match value {
+                Some(_) => given.ok_or_else(lacking),
+                None => words.next().map(|word| word.as_bytes()).ok_or_else(lacking),
             };
             match name {
                 b"--root" if options.root.is_none() => {
-                    options.root = Some(OsString::from_vec(value()?.to_vec()));
+                    let root = value()?;
+                    if root.is_empty() {
+                        return Err(lacking());
+                    }
+                    options.root = Some(OsString::from_vec(root.to_vec()));
                 }
                 b"--ports" if options.asked.ports.is_none() => {
                     options.asked.ports = Some(range(value()?).map_err(Wrong::Value)?);
@@ -272,11 +277,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_word_is_no_value() {
-        for option in ["--root", "--ports", "--ahead"] {
-            let given = Options::of(&[option.into(), "".into()]);
-            let lacks = format!("{option} of serve needs a value");
-            assert_eq!(given, Err(Wrong::Word(lacks)));
+    fn an_empty_word_is_no_folder() {
+        for given in ["", "--read-only"] {
+            let words = ["--root".into(), "".into(), given.into()];
+            let lacks = "--root of serve needs a value".to_owned();
+            assert_eq!(Options::of(&words), Err(Wrong::Word(lacks)));
         }
     }
 
