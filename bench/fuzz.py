@@ -1,7 +1,8 @@
 """10^8 inputs for each fuzz target: ``make bench-fuzz``, many hours of one processor.
 
 It goes on where an earlier run was stopped, in pieces of some minutes. What a target has had is kept as long
-as the code that it reads with is as it was. docs/design/testing.md says what the targets are.
+as the code that it reads with is as it was, and docs/results.md shows no more: ``--page`` writes its table
+anew. docs/design/testing.md says what the targets are.
 """
 
 import argparse
@@ -42,9 +43,19 @@ READS = {
     "records": ("transfer", "targets/tls.rs"),
     "traffic": ("traffic", "targets/datagrams.rs"),
     "transfer": ("transfer", "model"),
+    "digest_lists": ("digest", "targets/lists.rs"),
+    "verify_jobs": ("digest", "targets/lists.rs"),
+    "name_lists": ("transfer", "targets/lists.rs"),
+    "part_journals": ("transfer", "targets/parts.rs"),
+    "forced_logins": ("far", "targets/host.rs"),
+    "requests": ("far", "targets/host.rs"),
+    "policies": ("site", "targets/host.rs"),
 }
 """The crate that a target's bytes go into, and its own source below ``crates/fuzz/src``, by target."""
 
+PAGE = Path(__file__).parent.parent / "docs/results.md"
+_OURS = Path(__file__).parent.parent / "crates/fuzz/src"
+_TABLE = re.compile(r"(?<=<!-- fuzz -->\n).*?(?=<!-- fuzz -->)", re.DOTALL)
 _SAYS = re.compile(r"^(\w+): (\d+) inputs, no finding$", re.MULTILINE)
 
 
@@ -59,14 +70,28 @@ def sources(target: str, crates: dict[str, list[str]]) -> list[str]:
             found.append(name)
             wanted += crates[name]
     folders = (name.removeprefix("howdah-") for name in sorted(found))
-    return [*(f"crates/{folder}/src" for folder in folders), f"crates/fuzz/src/{own}"]
+    return [
+        *(f"crates/{folder}/src" for folder in folders),
+        *(f"crates/fuzz/src/{each}" for each in _with(own)),
+    ]
+
+
+def _with(own: str) -> list[str]:
+    """A target's own source, and what of the same crate that uses."""
+    found = [own]
+    for each in found:
+        at = _OURS / each
+        for file in at.rglob("*.rs") if at.is_dir() else [at]:
+            used = (f"{name}.rs" for name in re.findall(r"\bcrate::(\w+)", file.read_text()))
+            found += sorted({name for name in used if (_OURS / name).exists()} - set(found))
+    return found
 
 
 def kept(crates: dict[str, list[str]]) -> list[Run]:
-    """The runs on record whose sources are as they were."""
+    """The runs on record whose sources are as they were, also where nothing is committed yet."""
 
     def stands(run: Run) -> bool:
-        compare = ["git", "diff", "--quiet", run["commit"], "HEAD", "--", *sources(run["target"], crates)]
+        compare = ["git", "diff", "--quiet", run["commit"], "--", *sources(run["target"], crates)]
         return subprocess.run(compare, check=False).returncode == 0
 
     return [run for run in parts.record("fuzz").get("runs", []) if run["target"] in READS and stands(run)]
@@ -87,6 +112,24 @@ def rows(runs: list[Run]) -> list[Row]:
         ),
         Row("findings", sum(run["findings"] for run in runs), "", Target.at_most(0)),
     ]
+
+
+def table(runs: list[Run]) -> str:
+    """What docs/results.md shows of these runs."""
+    by_count: dict[int, list[str]] = {}
+    had = {run["target"]: run["inputs"] for run in runs}
+    for target in sorted(READS, key=lambda target: -had.get(target, 0)):
+        by_count.setdefault(had.get(target, 0), []).append(f"`{target}`")
+    lines = ["| targets | inputs of each | at least |", "| --- | --- | --- |"]
+    for count, targets in by_count.items():
+        shown = f"{count:,}" if count >= INPUTS else f"**{count:,}**"
+        lines.append(f"| {', '.join(targets)} | {shown} | {INPUTS:,} |")
+    return "\n".join([*lines, f"| findings | {sum(run['findings'] for run in runs)} | 0 |", ""])
+
+
+def write_page(runs: list[Run]) -> None:
+    """Has docs/results.md show these runs."""
+    PAGE.write_text(_TABLE.sub(lambda _: table(runs), PAGE.read_text()))
 
 
 def measured(run: Run, inputs: int) -> Iterator[Run]:
@@ -115,11 +158,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.fuzz", description=__doc__)
     parser.add_argument("target", nargs="*", help="those targets alone: " + ", ".join(READS))
     parser.add_argument("--inputs", type=int, default=INPUTS, help="that many in all, in place of 10^8")
+    parser.add_argument("--page", action="store_true", help="run nothing, write the table of docs/results.md")
     asked = parser.parse_args()
     for target in asked.target:
         if target not in READS:
             parser.error(f"there is no target {target}: {', '.join(READS)}")
     crates = _crates()
+    if asked.page:
+        write_page(kept(crates))
+        return 0
     now = commit()
     if now is None or now.endswith("+"):
         parser.error("commit first: the record names the commit that ran")
@@ -131,6 +178,7 @@ def main() -> int:
             print(f"{target}: {run['inputs']:,} inputs, {run['seconds']:,} s", file=sys.stderr)
             runs = [each for each in runs if each["target"] != target] + [run]
             write("fuzz", rows(runs), runs)
+            write_page(runs)
     return 0 if publish("fuzz", rows(runs), runs) else 1
 
 

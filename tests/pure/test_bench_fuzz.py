@@ -29,7 +29,37 @@ def test_a_target_depends_on_what_its_crate_is_built_on() -> None:
         "crates/filter/src",
         "crates/wire/src",
         "crates/fuzz/src/targets/pieces.rs",
+        "crates/fuzz/src/input.rs",
+        "crates/fuzz/src/memory.rs",
     ]
+    assert "crates/fuzz/src/message.rs" in fuzz.sources("transfer", {"howdah-transfer": []})
+
+
+def test_the_page_shows_the_inputs_of_the_code_as_it_is() -> None:
+    runs = fuzz.kept(fuzz._crates())
+    shown = fuzz._TABLE.search(fuzz.PAGE.read_text())
+    assert shown is not None
+    assert shown[0] == fuzz.table(runs), "run: make bench-fuzz ARGS=--page"
+
+
+def test_a_run_counts_as_long_as_the_code_of_its_target_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    of_now = {**run("units", 5), "commit": head.strip()}
+    # The first version of the tree had other code.
+    first = ["git", "rev-list", "--max-parents=0", "HEAD"]
+    root = subprocess.run(first, stdout=subprocess.PIPE, text=True, check=True).stdout.split()[0]
+    before = {**run("transfer", 7), "commit": root}
+    monkeypatch.setattr(fuzz.parts, "record", lambda _: {"runs": [of_now, before]})
+    monkeypatch.setattr(fuzz, "sources", lambda target, _: ["LICENSE" if target == "units" else "crates"])
+    assert fuzz.kept({}) == [of_now]
+
+
+def test_the_page_tells_targets_that_had_less_from_those_that_had_all() -> None:
+    lines = fuzz.table([run("units", fuzz.INPUTS), run("link", 5, findings=1)]).splitlines()
+    assert lines[2] == "| `units` | 100,000,000 | 100,000,000 |"
+    assert lines[3] == "| `link` | **5** | 100,000,000 |"
+    assert "`policies`" in lines[4] and "| **0** |" in lines[4]
+    assert lines[5] == "| findings | 1 | 0 |"
 
 
 def test_a_target_without_a_run_and_one_with_too_few_inputs_are_not_met() -> None:

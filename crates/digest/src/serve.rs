@@ -38,6 +38,23 @@ pub struct Job {
     pub extra: bool,
 }
 
+impl Job {
+    /// Takes the line that a job is from before a list; the root comes decoded.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn take(read: &mut impl BufRead) -> Result<(Self, Vec<u8>), String> {
+        let mut line = Vec::new();
+        read.take(MAX_JOB_BYTES)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| format!("cannot read what to check: {error}"))?;
+        let no_job = "no job came; install the same version of howdah on both hosts";
+        let job: Self = serde_json::from_slice(&line).map_err(|_| no_job.to_owned())?;
+        let root = STANDARD.decode(&job.root).map_err(|_| no_job.to_owned())?;
+        Ok((job, root))
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Line<'a> {
@@ -98,14 +115,7 @@ fn carry_out(
     happened: &(dyn Fn(Event) -> bool + Sync),
 ) -> Result<Summary, String> {
     let mut read = BufReader::with_capacity(LIST_BYTES, read);
-    let mut line = Vec::new();
-    (&mut read)
-        .take(MAX_JOB_BYTES)
-        .read_until(b'\n', &mut line)
-        .map_err(|error| format!("cannot read what to check: {error}"))?;
-    let no_job = "no job came; install the same version of howdah on both hosts";
-    let job: Job = serde_json::from_slice(&line).map_err(|_| no_job.to_owned())?;
-    let root = STANDARD.decode(&job.root).map_err(|_| no_job.to_owned())?;
+    let (job, root) = Job::take(&mut read)?;
     let asked = Asked {
         root: Path::new(OsStr::from_bytes(&root)),
         algorithm: job.algorithm,

@@ -16,10 +16,19 @@ use serde::{Deserialize, Serialize};
 /// More than a job holds that fits into one frame of the control channel.
 const BYTES_MAX: u32 = 8 << 20;
 
-#[derive(Debug, Serialize, Deserialize)]
-enum Request {
+/// What the confined far end asks: the calls of an [`Overseer`].
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Whether a job may be carried out.
     Accept(Vec<u8>),
-    Moved { moved: u64, known: u64 },
+    /// Whether a copy may go on.
+    Moved {
+        /// Bytes that have arrived.
+        moved: u64,
+        /// Bytes that the copy is known to move.
+        known: u64,
+    },
+    /// What has moved.
     Ended(Vec<u8>),
 }
 
@@ -92,14 +101,17 @@ fn take_leave_of_ssh() {
 }
 
 /// Answers requests until the other side closes.
-fn answer(channel: &UnixStream, overseer: &dyn Overseer) -> io::Result<()> {
+///
+/// # Errors
+/// When it has closed, and for what is no request.
+pub fn answer(mut channel: impl Read + Write, overseer: &dyn Overseer) -> io::Result<()> {
     loop {
-        let answer = match receive(channel)? {
+        let answer = match receive(&mut channel)? {
             Request::Accept(job) => overseer.accept(&job),
             Request::Moved { moved, known } => overseer.moved(moved, known),
             Request::Ended(account) => overseer.ended(&account),
         };
-        send(channel, &answer)?;
+        send(&mut channel, &answer)?;
     }
 }
 
@@ -113,7 +125,7 @@ impl Asked {
 
     fn ask(&self, request: &Request) -> Result<(), String> {
         let channel = self.channel();
-        let answer = send(&channel, request).and_then(|()| receive(&channel));
+        let answer = send(&*channel, request).and_then(|()| receive(&*channel));
         answer.unwrap_or_else(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe
@@ -141,15 +153,22 @@ impl Overseer for Asked {
     }
 }
 
-fn send(mut channel: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+/// Sends a message behind its length.
+///
+/// # Errors
+/// When the other side takes none.
+pub fn send(mut channel: impl Write, message: &impl Serialize) -> io::Result<()> {
     let bytes = postcard::to_stdvec(message).map_err(io::Error::other)?;
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
     channel.write_all(&length.to_le_bytes())?;
     channel.write_all(&bytes)
 }
 
-/// The next message; an error also for one that is longer than any may be.
-fn receive<T: DeserializeOwned>(mut channel: &UnixStream) -> io::Result<T> {
+/// The next message.
+///
+/// # Errors
+/// When there is none, and for one that is longer than any may be.
+pub fn receive<T: DeserializeOwned>(mut channel: impl Read) -> io::Result<T> {
     let mut length = [0; 4];
     channel.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length);

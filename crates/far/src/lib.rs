@@ -19,9 +19,12 @@ use crate::apart::Apart;
 use crate::options::{Asked, Options};
 use crate::oversight::Oversight;
 
-mod apart;
-mod options;
-mod oversight;
+#[doc(hidden)]
+pub mod apart;
+#[doc(hidden)]
+pub mod options;
+#[doc(hidden)]
+pub mod oversight;
 
 /// The exit code of a wrong command line.
 pub const MISUSED: u8 = 2;

@@ -21,7 +21,7 @@ const ASKED_BYTES_MAX: usize = 200;
 
 /// What is wrong with a command line.
 #[derive(Debug, PartialEq, Eq)]
-enum Wrong {
+pub enum Wrong {
     /// A word of it.
     Word(String),
     /// The value of an option.
@@ -30,7 +30,7 @@ enum Wrong {
 
 impl Wrong {
     /// Why nothing is served. `forced`: sshd's configuration has the line, and not the near end.
-    fn in_words(self, forced: bool) -> String {
+    pub fn in_words(self, forced: bool) -> String {
         match self {
             Self::Word(what) if forced => format!("{what}; {HAS}; {MEND}"),
             Self::Word(what) => format!("{what}; {USE}"),
@@ -90,7 +90,11 @@ impl Options {
         Ok(options)
     }
 
-    fn of(words: &[OsString]) -> Result<Self, Wrong> {
+    /// Of the command line alone.
+    ///
+    /// # Errors
+    /// For words that are something else.
+    pub fn of(words: &[OsString]) -> Result<Self, Wrong> {
         let mut options = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -108,7 +112,11 @@ impl Options {
             };
             match name {
                 b"--root" if options.root.is_none() => {
-                    options.root = Some(OsString::from_vec(value()?.to_vec()));
+                    let root = value()?;
+                    if root.is_empty() {
+                        return Err(lacking());
+                    }
+                    options.root = Some(OsString::from_vec(root.to_vec()));
                 }
                 b"--ports" if options.asked.ports.is_none() => {
                     options.asked.ports = Some(range(value()?).map_err(Wrong::Value)?);
@@ -154,7 +162,10 @@ fn connections(text: &[u8]) -> Result<u16, String> {
 }
 
 /// What the client of a login for copies asks for.
-fn asked_for(asked: &OsStr) -> Result<Asked, String> {
+///
+/// # Errors
+/// For everything else.
+pub fn asked_for(asked: &OsStr) -> Result<Asked, String> {
     let words = shlex::bytes::split(asked.as_bytes()).unwrap_or_default();
     let wanted = behind_howdah(&words);
     match &wanted[..] {
@@ -230,6 +241,7 @@ mod tests {
             ("--readonly=yes", "serve has no option --readonly"),
             ("--root", "--root of serve needs a value"),
             ("--root=", "--root of serve needs a value"),
+            ("--ports=", "--ports of serve needs a value"),
             ("--ports", "--ports of serve needs a value"),
             ("--ports 1 --ports 2", "serve takes --ports once"),
             ("--root a --root b", "serve takes --root once"),
@@ -261,6 +273,15 @@ mod tests {
             let plain = plain.in_words(false);
             assert!(plain.contains(says), "{plain}");
             assert_eq!(forced.in_words(true), format!("{plain}; {MEND}"));
+        }
+    }
+
+    #[test]
+    fn an_empty_word_is_no_folder() {
+        for given in ["", "--read-only"] {
+            let words = ["--root".into(), "".into(), given.into()];
+            let lacks = "--root of serve needs a value".to_owned();
+            assert_eq!(Options::of(&words), Err(Wrong::Word(lacks)));
         }
     }
 

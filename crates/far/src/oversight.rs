@@ -40,7 +40,10 @@ impl Oversight {
     }
 
     /// The job with the paths of this end as those of the host.
-    fn read(&self, job: &[u8]) -> Result<Job, String> {
+    ///
+    /// # Errors
+    /// For what is no job.
+    pub fn read(&self, job: &[u8]) -> Result<Job, String> {
         let mut job: Job = serde_json::from_slice(job).map_err(|error| error.to_string())?;
         let Some(root) = &self.root else {
             return Ok(job);

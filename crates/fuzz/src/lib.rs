@@ -12,6 +12,7 @@ mod memory;
 mod message;
 mod model;
 mod mutate;
+mod shown;
 mod targets;
 
 pub use targets::{TARGETS, Target, find};

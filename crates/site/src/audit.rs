@@ -146,22 +146,47 @@ impl Copy {
         elapsed_s: f64,
         digests: Option<&Path>,
     ) -> Result<(), Error> {
-        let line = Line {
+        let line = self.ended(outcome, error, account, elapsed_s, digests);
+        match (write(&self.log, &line), policy) {
+            (Err(problem), Some(policy)) if policy.audit_required => {
+                Err(unlogged(policy, &problem, "what was copied is there"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The text of the line that a far end's log would be given.
+    ///
+    /// # Errors
+    /// As of what makes the JSON; there is none.
+    #[doc(hidden)]
+    pub fn said(
+        &self,
+        outcome: Outcome,
+        error: Option<&str>,
+        account: &Account,
+    ) -> io::Result<String> {
+        text(&self.ended(outcome, error, account, 0.0, None))
+    }
+
+    fn ended(
+        &self,
+        outcome: Outcome,
+        error: Option<&str>,
+        account: &Account,
+        elapsed_s: f64,
+        digests: Option<&Path>,
+    ) -> Line {
+        Line {
             outcome,
             error: error.map(|error| short(error.as_bytes())),
             bytes: account.bytes,
             files: account.files,
             removed: account.removed,
             elapsed_s: Some((elapsed_s * 1e3).round() / 1e3),
-            digest_sum: account.digest_sum.clone(),
+            digest_sum: account.digest_sum.as_ref().map(|sum| short(sum.as_bytes())),
             digests_sha256: digests.and_then(|file| sha256(file).ok()),
             ..self.line.clone()
-        };
-        match (write(&self.log, &line), policy) {
-            (Err(problem), Some(policy)) if policy.audit_required => {
-                Err(unlogged(policy, &problem, "what was copied is there"))
-            }
-            _ => Ok(()),
         }
     }
 }
@@ -179,7 +204,6 @@ fn write(log: &Log, line: &Line) -> io::Result<()> {
         Outcome::Begun | Outcome::Complete => INFO,
         _ => NOTICE,
     };
-    let json = serde_json::to_string(line)?;
     let outcome = serde_json::to_string(&line.outcome)?;
     let (user, bytes) = (line.uid.to_string(), line.bytes.to_string());
     let mut fields = vec![
@@ -189,7 +213,11 @@ fn write(log: &Log, line: &Line) -> io::Result<()> {
     ];
     fields.extend(line.peer.as_deref().map(|peer| ("HOWDAH_PEER", peer)));
     fields.extend(line.record.as_deref().map(|id| ("HOWDAH_RECORD", id)));
-    log.write(&format!("copy {json}"), severity, &fields)
+    log.write(&text(line)?, severity, &fields)
+}
+
+fn text(line: &Line) -> io::Result<String> {
+    Ok(format!("copy {}", serde_json::to_string(line)?))
 }
 
 fn short(name: &[u8]) -> String {
@@ -449,6 +477,24 @@ mod tests {
                 (6, &json!(4994))
             );
         }
+    }
+
+    #[test]
+    fn an_account_of_a_far_end_that_was_taken_over_fits_and_turns_nothing_around() {
+        let host = Host::new();
+        let syslog = host.listens("log");
+        let account = Account {
+            digest_sum: Some("ab\u{7f}\u{202e}".repeat(100_000)),
+            ..Account::default()
+        };
+        host.copy(End::Far, job(), b"10.9.0.1")
+            .end(None, Outcome::Complete, None, &account, 0.0, None)
+            .unwrap();
+        let datagram = next(&syslog);
+        assert!(datagram.len() <= 8192, "{}", datagram.len());
+        let line = of(datagram.split_once(": ").unwrap().1);
+        let sum = line["digest_sum"].as_str().unwrap();
+        assert!(sum.starts_with("ab\\u{7f}\\u{202e}ab"), "{sum}");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use howdah_filter::matches;
 
+use crate::shown;
+
 /// Says what is wrong with what is neither a pattern of names nor a network.
 ///
 /// # Errors
@@ -11,12 +13,14 @@ use howdah_filter::matches;
 pub fn check_pattern(pattern: &str) -> Result<(), String> {
     if pattern.is_empty() || pattern != pattern.trim() || pattern.contains('@') {
         return Err(format!(
-            "'{pattern}' is no pattern of hosts; give for example *.example.org or 10.9.0.0/16"
+            "'{}' is no pattern of hosts; give for example *.example.org or 10.9.0.0/16",
+            shown(pattern)
         ));
     }
     if pattern.contains('/') && Network::of(pattern).is_none() {
         return Err(format!(
-            "'{pattern}' is no network; give for example 10.9.0.0/16"
+            "'{}' is no network; give for example 10.9.0.0/16",
+            shown(pattern)
         ));
     }
     Ok(())

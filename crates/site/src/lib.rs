@@ -12,6 +12,8 @@ mod quota;
 
 use std::io;
 
+use howdah_wire::printable_within;
+
 pub use audit::{Copy, End, Outcome};
 pub use hosts::{check_pattern, fits};
 pub use job::{Account, Job};
@@ -27,6 +29,14 @@ pub enum Error {
     /// A policy cannot be kept to: its file, or what it needs of this host, is broken.
     #[error("{0}")]
     Broken(String),
+}
+
+/// Most of a text that a message shows, in bytes.
+const SHOWN_BYTES: usize = 80;
+
+/// Text of a file or of another host, as a message shows it.
+fn shown(text: &str) -> String {
+    printable_within(text.as_bytes(), SHOWN_BYTES)
 }
 
 /// An error without the number that Rust appends.

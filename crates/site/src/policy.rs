@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -12,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 pub use file::ports;
 
-use crate::{Error, fits, plain};
+use howdah_wire::printable;
+
+use crate::{Error, fits, plain, shown};
 
 mod file;
 
@@ -74,8 +77,8 @@ pub struct Policy {
     pub audit_required: bool,
     /// Whether an ssh login, and a far end behind it, may be kept after a copy.
     pub keep_logins: bool,
-    /// Patterns of hosts. Each list has to have one that fits a far end.
-    far_ends: Vec<Vec<String>>,
+    /// Patterns of hosts, by the file that has them. Each list has to have one that fits a far end.
+    far_ends: Vec<(PathBuf, Vec<String>)>,
     plaintext: bool,
     delete: bool,
     /// The ports of which this host, as a far end, opens one for data streams; without, the kernel chooses.
@@ -96,7 +99,35 @@ impl Policy {
     /// # Errors
     /// For a file that is no policy, or that others than its owner can write to.
     pub fn in_force(places: Places) -> Result<Self, Error> {
-        let mut policy = Self {
+        let mut policy = Self::free(places);
+        let Places {
+            site, own, root, ..
+        } = policy.places.clone();
+        for (path, owner) in [(site, root), (own, uid())] {
+            if let Some(text) = text_of(&path, owner).map_err(Error::Broken)? {
+                file::tighten(&mut policy, &path, &text).map_err(Error::Broken)?;
+            }
+        }
+        Ok(policy)
+    }
+
+    /// What binds where the site's file and the user's hold these texts.
+    #[doc(hidden)]
+    pub fn of_texts(site: &[u8], own: &[u8]) -> Result<Self, Error> {
+        let mut policy = Self::free(Places {
+            site: SITE.into(),
+            own: "/home/me/.config/howdah/policy.toml".into(),
+            root: ROOT,
+        });
+        let places = policy.places.clone();
+        for (path, text) in [(places.site, site), (places.own, own)] {
+            file::tighten(&mut policy, &path, text).map_err(Error::Broken)?;
+        }
+        Ok(policy)
+    }
+
+    fn free(places: Places) -> Self {
+        Self {
             audit_required: false,
             keep_logins: true,
             far_ends: Vec::new(),
@@ -108,16 +139,7 @@ impl Policy {
             day_bytes: None,
             set_by: BTreeMap::new(),
             places,
-        };
-        let Places {
-            site, own, root, ..
-        } = policy.places.clone();
-        for (path, owner) in [(site, root), (own, uid())] {
-            if let Some(text) = text_of(&path, owner).map_err(Error::Broken)? {
-                file::tighten(&mut policy, &path, &text).map_err(Error::Broken)?;
-            }
         }
-        Ok(policy)
     }
 
     /// The words that say whose policy it is that sets this key.
@@ -161,10 +183,13 @@ impl Policy {
     /// # Errors
     /// When no pattern fits it.
     pub fn check_far_end(&self, host: &str) -> Result<(), Error> {
-        let fit = |list: &Vec<String>| list.iter().any(|pattern| fits(pattern, host));
+        let fit = |(_, list): &(_, Vec<String>)| list.iter().any(|pattern| fits(pattern, host));
         self.check(self.far_ends.iter().all(fit), || {
             let by = self.by("ssh.far_ends");
-            format!("{host} is no far end that is allowed by {by}; {SEE}")
+            format!(
+                "{} is no far end that is allowed by {by}; {SEE}",
+                shown(host)
+            )
         })
     }
 
@@ -200,19 +225,17 @@ impl Policy {
     pub fn rules(&self) -> Vec<(String, PathBuf)> {
         let said = |key: &str| match key {
             "audit" => "\"required\"".to_owned(),
-            "ssh.far_ends" => {
-                let lists = self.far_ends.iter().map(|list| format!("{list:?}"));
-                lists.collect::<Vec<_>>().join(" and ")
-            }
             "data.ports" => format!("{:?}", self.ports.map(in_words).unwrap_or_default()),
             "quota.copy" => format!("\"{}B\"", self.copy_bytes.unwrap_or_default()),
             "quota.day" => format!("\"{}B\"", self.day_bytes.unwrap_or_default()),
             // What is left are flags, which are true unless they forbid.
             _ => "false".to_owned(),
         };
-        let line =
-            |(key, path): (&&str, &PathBuf)| (format!("{key} = {}", said(key)), path.clone());
-        self.set_by.iter().map(line).collect()
+        let lines = |(key, path): (&&str, &PathBuf)| match *key {
+            "ssh.far_ends" => self.far_ends.iter().map(line_of_far_ends).collect(),
+            key => vec![(format!("{key} = {}", said(key)), path.clone())],
+        };
+        self.set_by.iter().flat_map(lines).collect()
     }
 
     fn check(&self, allowed: bool, why: impl FnOnce() -> String) -> Result<(), Error> {
@@ -222,6 +245,29 @@ impl Policy {
             Err(Error::Refused(why()))
         }
     }
+}
+
+/// A list of patterns as the line of a file.
+fn line_of_far_ends((path, list): &(PathBuf, Vec<String>)) -> (String, PathBuf) {
+    let list: Vec<String> = list.iter().map(|pattern| quoted(pattern)).collect();
+    let line = format!("ssh.far_ends = [{}]", list.join(", "));
+    (line, path.clone())
+}
+
+/// A text as TOML has it, without characters that a terminal would not show.
+fn quoted(text: &str) -> String {
+    let mut said = '"'.to_string();
+    for each in text.chars() {
+        let as_it_is = printable(each.encode_utf8(&mut [0; 4]).as_bytes());
+        match each {
+            '"' | '\\' => said.extend(['\\', each]),
+            _ if as_it_is.chars().eq([each]) => said.push(each),
+            _ => {
+                let _ = write!(said, "\\U{:08X}", u32::from(each));
+            }
+        }
+    }
+    said + "\""
 }
 
 fn uid() -> u32 {

@@ -25,4 +25,8 @@ pub use streams::kept;
 pub use streams::stream;
 #[doc(hidden)]
 pub use tree::assembly;
+#[doc(hidden)]
+pub use tree::journal::Journal;
+#[doc(hidden)]
+pub use tree::names::NamesFile;
 pub use tree::reach::Reach;

@@ -5,7 +5,10 @@ use crate::model;
 mod control;
 mod datagrams;
 mod filters;
+mod host;
 mod kernel;
+mod lists;
+mod parts;
 mod pieces;
 mod text;
 mod tls;
@@ -51,6 +54,13 @@ targets! {
     text::printable,
     text::units,
     text::link,
+    lists::digest_lists,
+    lists::verify_jobs,
+    lists::name_lists,
+    parts::part_journals,
+    host::forced_logins,
+    host::requests,
+    host::policies,
     model::transfer,
 }
 

@@ -7,7 +7,7 @@ use howdah_units::Bytes;
 use toml::{Table, Value};
 
 use super::{Policy, Ports, SEE, in_words};
-use crate::check_pattern;
+use crate::{check_pattern, shown};
 
 /// Has a file bind beside what binds already.
 ///
@@ -20,7 +20,7 @@ pub fn tighten(policy: &mut Policy, path: &Path, text: &[u8]) -> Result<(), Stri
     let whole: Table = text.parse().map_err(|error: toml::de::Error| {
         format!(
             "{at} is not TOML: {}; {SEE}",
-            error.message().replace('\n', " ")
+            shown(&error.message().replace('\n', " "))
         )
     })?;
     known(&whole, "", &["audit", "ssh", "data", "programs", "quota"])
@@ -43,7 +43,8 @@ fn take(policy: &mut Policy, path: &Path, whole: &Table) -> Result<(), String> {
             }
             _ => {
                 return Err(format!(
-                    "audit: '{word}' is unknown; give on or required; {SEE}"
+                    "audit: '{}' is unknown; give on or required; {SEE}",
+                    shown(word)
                 ));
             }
         }
@@ -53,7 +54,7 @@ fn take(policy: &mut Policy, path: &Path, whole: &Table) -> Result<(), String> {
         set.push("ssh.keep_logins");
     }
     if let Some(value) = ssh.and_then(|ssh| ssh.get("far_ends")) {
-        policy.far_ends.push(far_ends(value)?);
+        policy.far_ends.push((path.to_owned(), far_ends(value)?));
         set.push("ssh.far_ends");
     }
     let data = table(whole, "data", &["plaintext", "delete", "ports"])?;
@@ -97,7 +98,8 @@ fn take(policy: &mut Policy, path: &Path, whole: &Table) -> Result<(), String> {
 fn known(table: &Table, within: &str, names: &[&str]) -> Result<(), String> {
     match table.keys().find(|key| !names.contains(&key.as_str())) {
         Some(key) => Err(format!(
-            "{within}unknown key {key}; known are {}; {SEE}",
+            "{within}unknown key {}; known are {}; {SEE}",
+            shown(key),
             names.join(", ")
         )),
         None => Ok(()),
@@ -145,7 +147,8 @@ fn size(key: &str, value: &Value) -> Result<u64, String> {
     let text = value
         .as_str()
         .ok_or_else(|| expected(key, "a text with a unit, as \"20TB\"", value))?;
-    match text.parse::<Bytes>() {
+    // What is wrong with a long text is wrong with what is shown of it, too.
+    match text.parse().or_else(|_| shown(text).parse::<Bytes>()) {
         Ok(size) => Ok(size.0),
         Err(_) if text.trim() == "0" => Err(format!(
             "{key}: size \"0\" has no unit; write 0B where nothing may be moved; {SEE}"
@@ -180,7 +183,10 @@ fn range(text: &str) -> Result<Ports, String> {
     number(least)
         .zip(number(most))
         .filter(|&(least, most)| 0 < least && least <= most)
-        .ok_or_else(|| format!("'{text}' is no range of ports; give for example \"50000-50999\""))
+        .ok_or_else(|| {
+            let text = shown(text);
+            format!("'{text}' is no range of ports; give for example \"50000-50999\"")
+        })
 }
 
 /// The ports that two ranges have in common.

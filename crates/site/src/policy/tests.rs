@@ -102,6 +102,43 @@ fn each_key_binds_in_either_file_and_what_is_shown_could_stand_in_one() {
 }
 
 #[test]
+fn lists_of_both_files_and_odd_patterns_are_shown_as_each_file_could_have_them() {
+    let files = Files::new();
+    let odd = "[ssh]\nfar_ends = [\"a\\\"\\\\b\", \"\\u0007\\u0085\\u202e\", \"Ω.org\"]\n";
+    let both = files.say(odd, "[ssh]\nfar_ends = [\"*\"]\n").unwrap();
+    let rules = both.rules();
+    let [(site, _), (own, _)] = &rules[..] else {
+        panic!("{rules:?}")
+    };
+    assert_eq!(own, "ssh.far_ends = [\"*\"]");
+    assert_eq!(howdah_wire::printable(site.as_bytes()), *site);
+    assert_eq!(files.say(site, own).unwrap(), both);
+}
+
+#[test]
+fn an_error_is_one_short_line_whatever_a_file_holds() {
+    let files = Files::new();
+    let odd = format!("\\u001b]0;\\u202e{}", "x".repeat(10_000));
+    for text in [
+        format!("audit = \"{odd}\""),
+        format!("\"{odd}\" = 1"),
+        format!("ssh.\"{odd}\" = 1"),
+        format!("ssh.far_ends = [\"@{odd}\"]"),
+        format!("ssh.far_ends = [\"/{odd}\"]"),
+        format!("data.ports = \"{odd}\""),
+        format!("quota.copy = \"{odd}\""),
+        format!("quota.copy = \"1{odd}\""),
+    ] {
+        let why = files.say(&text, "").unwrap_err().to_string();
+        assert_eq!(howdah_wire::printable(why.as_bytes()), why);
+        let path = files.places().site.display().to_string();
+        assert!(why.len() < path.len() + 400, "{why}");
+    }
+    let why = ports("1-\u{1b}[2J").unwrap_err();
+    assert!(why.starts_with("ports '1-\\u{1b}[2J' is no range"), "{why}");
+}
+
+#[test]
 fn a_user_tightens_and_never_loosens() {
     let files = Files::new();
     let strict = files.say(STRICT, "").unwrap();

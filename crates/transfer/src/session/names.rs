@@ -45,7 +45,7 @@ impl Coming {
             return Ok(None);
         }
         let Names { names, complete } = match &mut self.origin {
-            Origin::File(file) => file.next()?,
+            Origin::File(file) => file.next_names()?,
             Origin::Near(coming) => loop {
                 match coming.recv_timeout(GLANCE) {
                     Ok(names) => {
@@ -73,7 +73,7 @@ pub fn say(
 ) -> Result<(), TransferError> {
     let mut open = 0;
     loop {
-        let names = list.next()?;
+        let names = list.next_names()?;
         let complete = names.complete;
         context.control.say(Message::Names(names));
         if complete {

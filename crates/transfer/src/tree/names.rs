@@ -4,23 +4,26 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
 use howdah_wire::limits::{MAX_NAMES, MAX_PATH_BYTES};
-use howdah_wire::{Named, Names, TreePath, printable_within};
+use howdah_wire::{Named, Names, PathError, TreePath, printable_within};
 
 use crate::error::TransferError;
 
 /// What of a name is shown where it cannot be one, in bytes.
 const SHOWN_BYTES: usize = 200;
 
+/// The longest name, and the end of its line: of what is longer, the rest would be read as the next name.
+const MOST_BYTES: usize = MAX_PATH_BYTES + 2;
+
 /// A list that is being read.
 #[derive(Debug)]
-pub struct NamesFile {
-    reader: BufReader<File>,
+pub struct NamesFile<R = File> {
+    reader: BufReader<R>,
     nul_separated: bool,
 }
 
-impl NamesFile {
+impl<R: Read> NamesFile<R> {
     /// A list in an open file.
-    pub fn new(file: File, nul_separated: bool) -> Self {
+    pub fn new(file: R, nul_separated: bool) -> Self {
         Self {
             reader: BufReader::new(file),
             nul_separated,
@@ -31,15 +34,19 @@ impl NamesFile {
     ///
     /// # Errors
     /// When the file cannot be read, or a name can be none.
-    pub fn next(&mut self) -> Result<Names, TransferError> {
+    pub fn next_names(&mut self) -> Result<Names, TransferError> {
         let mut names = Vec::new();
         while names.len() < MAX_NAMES {
             let mut text = Vec::new();
             let separator = if self.nul_separated { 0 } else { b'\n' };
-            let most = MAX_PATH_BYTES as u64 + 2;
-            let read = (&mut self.reader)
-                .take(most)
+            let mut read = (&mut self.reader)
+                .take(MOST_BYTES as u64)
                 .read_until(separator, &mut text);
+            let comment = !self.nul_separated && matches!(text.first(), Some(b'#' | b';'));
+            let whole = text.len() < MOST_BYTES || text.last() == Some(&separator);
+            if comment && !whole {
+                read = read.and_then(|_| self.reader.skip_until(separator));
+            }
             read.map_err(|error| {
                 TransferError::Here(format!("cannot read the list of names: {error}"))
             })?;
@@ -55,9 +62,11 @@ impl NamesFile {
             if !self.nul_separated && text.last() == Some(&b'\r') {
                 text.pop();
             }
-            let comment = !self.nul_separated && matches!(text.first(), Some(b'#' | b';'));
             if !text.is_empty() && !comment {
-                names.push(named(&text)?);
+                names.push(match whole {
+                    true => named(&text),
+                    false => Err(refused(&text, PathError::TooLong)),
+                }?);
             }
         }
         Ok(Names {
@@ -84,13 +93,15 @@ fn named(text: &[u8]) -> Result<Named, TransferError> {
         || [b"/".as_slice(), b"/.", b"/.."]
             .iter()
             .any(|end| text.ends_with(end));
-    let path = TreePath::try_from(names.join(&b'/')).map_err(|error| {
-        let shown = printable_within(text, SHOWN_BYTES);
-        TransferError::Here(format!(
-            "the list of names holds {shown}: {error}; take it out"
-        ))
-    })?;
+    let path = TreePath::try_from(names.join(&b'/')).map_err(|error| refused(text, error))?;
     Ok(Named { path, content })
+}
+
+fn refused(text: &[u8], error: PathError) -> TransferError {
+    let shown = printable_within(text, SHOWN_BYTES);
+    TransferError::Here(format!(
+        "the list of names holds {shown}: {error}; take it out"
+    ))
 }
 
 #[cfg(test)]
@@ -104,7 +115,7 @@ mod tests {
         let mut list = NamesFile::new(path.reopen().unwrap(), nul_separated);
         let mut found = Vec::new();
         loop {
-            let some = list.next()?;
+            let some = list.next_names()?;
             for Named { path, content } in some.names {
                 found.push((
                     String::from_utf8(path.as_bytes().to_vec()).unwrap(),
@@ -156,6 +167,17 @@ mod tests {
             plain(&["#a", "b\nc", "d"])
         );
         assert_eq!(read(b"", false).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_longer_than_a_name_is_never_read_as_two() {
+        let refused = read("./".repeat(4000).as_bytes(), false).unwrap_err();
+        assert!(refused.to_string().contains("too long"), "{refused}");
+        let refused = read(&[b"./".repeat(2049), b"a\0b".to_vec()].concat(), true);
+        assert!(refused.unwrap_err().to_string().contains("too long"));
+        let comment = format!("#{}\na\n", "x".repeat(10_000));
+        let found = read(comment.as_bytes(), false).unwrap();
+        assert_eq!(found, [("a".to_owned(), false)]);
     }
 
     #[test]
