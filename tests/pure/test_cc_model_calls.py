@@ -1,5 +1,7 @@
 """The reference models as Python sees them; what they do is tested in crates/cc/model."""
 
+from pathlib import Path
+
 import cc_model as model
 import msgspec
 import pytest
@@ -7,6 +9,9 @@ import pytest
 from howdah._native import HowdahError
 
 MS = 1_000_000
+CONTROLS = Path(__file__).parents[2] / "crates/cc/controls"
+MODELS = ", ".join(sorted(each.parent.name for each in CONTROLS.glob("*/model.rs")))
+"""A control is found by its folder."""
 ASKED = model.Experiment(
     algorithm="reno",
     rtt_ns=40 * MS,
@@ -33,7 +38,7 @@ def test_a_held_window_stays() -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"algorithm": "vegas"}, "there is no model of vegas; there are: cubic, highspeed, hold, htcp"),
+        ({"algorithm": "vegas"}, f"there is no model of vegas; there are: {MODELS}"),
         ({"rtt_ns": 0}, "path: the RTT must be"),
         ({"rate_bps": 0}, "path: the rate is 0"),
         ({"parameters": {"beta": 2}}, "parameter beta is unknown; known are: none"),
