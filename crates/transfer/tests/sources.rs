@@ -109,7 +109,11 @@ fn of_what_several_sources_have_the_first_ones_arrives_as_with_rsync() {
             let mut job = of_several(direction, base, &sources, &target);
             job["dry_run"] = json!(true);
             let plan = Ends::run(&job).unwrap();
-            assert_eq!(plan["dry_run_plan"].as_array().unwrap().len(), files);
+            let listed = plan["dry_run_plan"].as_array().unwrap();
+            let of_kind = |kind: &str| listed.iter().filter(|one| one["kind"] == kind).count();
+            assert_eq!(of_kind("file"), files);
+            // And the target itself.
+            assert_eq!(listed.len(), expected.len() + 1, "{direction} {sources:?}");
             job["dry_run"] = json!(false);
             for again in [false, true] {
                 let outcome = Ends::run(&job).unwrap();

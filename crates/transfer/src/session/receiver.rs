@@ -242,7 +242,7 @@ impl Run<'_> {
         if self.context.job.dry_run
             && let Some(peer) = &self.peer
         {
-            // Only files are offered, so only the sender knows what else there is.
+            // Only the sender counts what else than files there is.
             sum = Totals {
                 bytes: sum.bytes,
                 files: sum.files,
