@@ -82,6 +82,7 @@ pub fn run(
             .skipping(job.skip)
             .durable(job.sync)
             .deleting(job.delete)
+            .named(job.named)
             .keeping(job.keep, targets.confined),
         job.plan.streams,
         job.sync,

@@ -16,6 +16,8 @@ const SHOWN_BYTES: usize = 200;
 pub struct NamesFile {
     reader: BufReader<File>,
     nul_separated: bool,
+    /// Whether a name began with `./`, which names the source itself too, as to rsync.
+    itself: bool,
 }
 
 impl NamesFile {
@@ -24,6 +26,7 @@ impl NamesFile {
         Self {
             reader: BufReader::new(file),
             nul_separated,
+            itself: false,
         }
     }
 
@@ -33,7 +36,8 @@ impl NamesFile {
     /// When the file cannot be read, or a name can be none.
     pub fn next(&mut self) -> Result<Names, TransferError> {
         let mut names = Vec::new();
-        while names.len() < MAX_NAMES {
+        // A line may stand for two names.
+        while names.len() < MAX_NAMES - 1 {
             let mut text = Vec::new();
             let separator = if self.nul_separated { 0 } else { b'\n' };
             let most = MAX_PATH_BYTES as u64 + 2;
@@ -57,7 +61,15 @@ impl NamesFile {
             }
             let comment = !self.nul_separated && matches!(text.first(), Some(b'#' | b';'));
             if !text.is_empty() && !comment {
-                names.push(named(&text)?);
+                let name = named(&text)?;
+                if text.starts_with(b"./") && !name.path.is_root() && !self.itself {
+                    self.itself = true;
+                    names.push(Named {
+                        path: TreePath::default(),
+                        content: false,
+                    });
+                }
+                names.push(name);
             }
         }
         Ok(Names {
@@ -126,7 +138,6 @@ mod tests {
             ("a/.", "a", true),
             (".", "", true),
             ("./", "", true),
-            ("./a", "a", false),
             ("a/../b", "b", false),
             ("../../b", "b", false),
             (" a ", " a ", false),
@@ -136,6 +147,15 @@ mod tests {
                 [(path.to_owned(), content)],
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_dot_before_a_name_names_the_source_itself_too() {
+        let dot = (String::new(), false);
+        for (text, name) in [("./a", ("a", false)), ("./a/", ("a", true))] {
+            let name = (name.0.to_owned(), name.1);
+            assert_eq!(read(text.as_bytes(), false).unwrap(), [dot.clone(), name]);
         }
     }
 
