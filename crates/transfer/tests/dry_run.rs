@@ -142,7 +142,7 @@ struct List {
 impl List {
     /// The same as rsync says it: to it another name of a file is a file, and which of two names is the first one is
     /// left open, as is whether one of them goes with the other. What goes for something that is made is not named.
-    fn as_of_rsync(self) -> Self {
+    fn told_by_rsync(self) -> Self {
         let name = |name: String| match name.starts_with("h ") {
             true => name[..name.len() - 2].to_owned(),
             false => name,
@@ -317,8 +317,8 @@ fn the_list_is_that_of_rsync_and_what_the_copy_then_does() {
                 assert_eq!(kinds.len(), 5, "{kinds:?}");
             }
             assert_eq!(
-                of_plan(&would).as_of_rsync(),
-                rsync.as_of_rsync(),
+                of_plan(&would).told_by_rsync(),
+                rsync.told_by_rsync(),
                 "{way} {words:?}"
             );
             let done = changed_by(base, || drop(carry_out(way, job)));
@@ -371,7 +371,11 @@ fn a_new_target_is_listed_itself_and_a_named_source_by_its_name() {
                 count(&["special"]),
             ];
             assert_eq!(counts, expected, "{way}");
-            assert_eq!(listed.as_of_rsync(), rsync.as_of_rsync(), "{way} {word}");
+            assert_eq!(
+                listed.told_by_rsync(),
+                rsync.told_by_rsync(),
+                "{way} {word}"
+            );
             assert!(!new.exists());
         }
     }
