@@ -149,10 +149,15 @@ def test_a_dry_run_tells_and_touches_nothing(cp: Copier, source: Path, tmp_path:
     assert "The round trip is 2" in done.stdout
     assert "deep/new\\nline" in done.stdout
     assert "deep/\\xff\\xfe not utf-8" in done.stdout
+    assert "\ncopy     folder  deep/\n" in done.stdout
     assert "; skip 0." in done.stdout
     assert not (tmp_path / "dst").exists()
     record = cp.good("--dry-run", source, f"far:{tmp_path}/dst")
     assert record.flags == ["dry-run"]
+    assert record.outcome is not None and record.outcome.dry_run_plan is not None
+    listed = {each.path.rstrip(b"/"): each.kind for each in record.outcome.dry_run_plan}
+    kinds = {"folder": "folder", "link": "link", "file": "file"}
+    assert listed == {b".": "folder"} | {name: kinds[node[0]] for name, node in tree(source).items()}
     assert not (tmp_path / "data").exists()
 
 
@@ -254,7 +259,7 @@ def test_what_the_filters_name_is_left_out_by_either_end(cp: Copier, source: Pat
     cp.good(*rules, source, f"far:{tmp_path}/pushed")
     pulled = cp.good(*rules, f"far:{source}", tmp_path / "pulled")
     assert pulled.outcome is not None
-    assert len(dry.outcome.dry_run_plan) == pulled.outcome.files
+    assert sum(each.kind == "file" for each in dry.outcome.dry_run_plan) == pulled.outcome.files
     assert pulled.filters == ["- /src/big", ": .rsync-filter", "- plain"]
     expected = {
         path: node

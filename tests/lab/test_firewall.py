@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,9 @@ def test_a_closed_port_is_gone_around_through_ssh_in_both_directions(
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("howdah: the data goes through"))
     assert why in said
     assert said.endswith("howdah doctor far")
+    assert re.search(
+        r"ssh carries at most \S+ [GM]b/s \(\d+ streams? with 2 MiB each in a round trip of", said
+    ), said
     assert "Through the ssh connection, because the data port was closed (" in done.stdout
     pulled = cp.good(f"far:{tmp_path}/there/.", tmp_path / "back")
     assert tree(source) == tree(tmp_path / "back")

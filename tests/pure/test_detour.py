@@ -5,7 +5,7 @@ from samples import progress
 
 from howdah.remote.endpoints import Route
 from howdah.remote.messages import Progress
-from howdah.transfer.detour import Detour
+from howdah.transfer.detour import Detour, gain
 from howdah.transfer.request import Request
 
 REFUSED = "connection refused"
@@ -51,8 +51,15 @@ def test_a_copy_that_waits_says_why(detour: Detour, said: list[str]) -> None:
 
 def test_each_session_has_its_time(detour: Detour, said: list[str]) -> None:
     detour.tell(at(0.1, "connecting", through_ssh=REFUSED), said.append)
-    detour.begin(*[None] * 3)  # type: ignore[arg-type]
+    detour.begin(*[None] * 2)  # type: ignore[arg-type]
     detour.tell(at(5, "connecting", through_ssh=REFUSED), said.append)
     assert said == []
     detour.tell(at(6.1, "connecting", through_ssh=REFUSED), said.append)
     assert len(said) == 1
+
+
+def test_what_an_open_port_would_gain_is_a_bound_of_the_window_over_the_round_trip() -> None:
+    one = "ssh carries at most 168 Mb/s (1 stream with 2 MiB each in a round trip of 100 ms); an open port"
+    assert gain(1, 0.1).startswith(one)
+    assert gain(8, 0.1).startswith("ssh carries at most 1.34 Gb/s (8 streams ")
+    assert gain(8, None) == "An open port would be faster"

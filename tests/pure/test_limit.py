@@ -54,7 +54,8 @@ def test_limits_are_told_as_they_are_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "is not a limit; give for example 100Mbit"),
+        ("", "'' is not a limit; give for example 100Mbit"),
+        (" ", "' ' is not a limit; give for example 100Mbit"),
         ("fast", "fast is not a rate; give for example"),
         ("100", "100 is not a rate"),
         ("7kbit", "7kbit is below 8kb/s; to stop a copy for a while, use howdah pause"),
@@ -69,7 +70,7 @@ def test_limits_are_told_as_they_are_read(text: str) -> None:
 def test_what_is_no_limit_is_refused_with_what_to_write(text: str, why: str) -> None:
     with pytest.raises(HowdahError) as refused:
         Limits.parse(text)
-    assert str(refused.value).startswith(f"limit {text}")
+    assert str(refused.value).startswith(f"limit {text if text.strip() else repr(text)}")
     assert why in str(refused.value)
 
 

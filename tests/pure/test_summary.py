@@ -208,6 +208,27 @@ def test_a_dry_run_lists_names_as_one_line_each() -> None:
     assert more[-2:] == ["… and 6,999 files more, not listed", "Would copy 3,000 files, 1.00 MB; skip 4,001."]
 
 
+def test_a_dry_run_says_what_each_name_is() -> None:
+    actions = [
+        FileAction(path=b"a.c", size=1, action="copy"),
+        FileAction(path=b"a/", size=0, action="copy", kind="folder"),
+        FileAction(path=b"a/b", size=1000, action="copy", kind="hard-link"),
+        FileAction(path=b"a/l", size=0, action="copy", kind="link"),
+        FileAction(path=b"old/", size=0, action="remove", kind="folder"),
+    ]
+    beyond = FilesBeyond(copy=0, copy_bytes=0, skip=0, make=2)
+    lines = summary(finished(dry_run_plan=actions, dry_run_beyond=beyond, links=2), None).splitlines()
+    assert lines[-7:] == [
+        "copy     folder  a/",
+        "copy  hard link  a/b",
+        "copy       link  a/l",
+        "copy        1 B  a.c",
+        "remove     folder  old/",
+        "… and 2 names more, not listed",
+        "Would copy 1 file, 1 B, 2 links; skip 0.",
+    ]
+
+
 def test_the_archive_is_listed_and_shown(tmp_path: Path) -> None:
     store = Archive(tmp_path / "howdah" / "records")
     made = finished()

@@ -17,6 +17,7 @@ from samples import LIMITS, howdah, record
 from howdah import HowdahError, __version__
 from howdah._native import UdpSink, UdpSource, format_bytes, format_rate
 from howdah.archive import Archive
+from howdah.library.traffic import traffic_request
 from howdah.traffic import udp
 from howdah.traffic.account import (
     BlastAccount,
@@ -268,9 +269,18 @@ def test_a_dry_run_says_what_would_be_sent(tmp_path: Path) -> None:
     assert (told.returncode, told.stderr) == (0, "")
     found = msgspec.json.decode(told.stdout, type=Pattern)
     assert (found.duration_s, found.loads[0].name) == (5, "tcp1")
-    refused = howdah("traffic", file, "")
-    assert refused.returncode == 1
-    assert refused.stderr == "howdah: '' is not a host; write: howdah traffic PATTERN.toml HOST\n"
+    for wrong in ("", "[fd77::]:"):
+        refused = howdah("traffic", file, wrong)
+        assert refused.returncode == 1
+        assert refused.stderr == f"howdah: {wrong!r} is not a host; write: howdah traffic PATTERN.toml HOST\n"
+
+
+@pytest.mark.parametrize(("host", "name"), [("dtn2:", "dtn2"), ("fd77::", "fd77::"), ("fd77::1", "fd77::1")])
+def test_a_colon_behind_a_host_is_none_of_its_name_but_for_an_address(
+    tmp_path: Path, host: str, name: str
+) -> None:
+    (tmp_path / "p.toml").write_text('name = "a"\n[[load]]\nkind = "tcp"\n')
+    assert traffic_request(tmp_path / "p.toml", host, []).host == name
 
 
 class Deaf:

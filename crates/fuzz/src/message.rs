@@ -7,9 +7,9 @@ use howdah_wire::limits::{MAX_ADDRESSES, MAX_OFFERED_FILES, MAX_STREAMS, MIN_BLO
 use howdah_wire::{
     Account, Answer, Checked, Compare, Compared, Content, DataPort, Delete, Direction, Doing,
     Extraneous, FarHello, FileDigest, FileFlags, Finished, Found, Held, Hello, Job, Keep, Limit,
-    LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Owner, Peer, Progress, Removal,
-    Same, Sample, Scanned, Skip, Span, Spent, Steered, Steering, StreamPlan, StreamSummary,
-    TreePath, Walk, Way, XattrsSum,
+    LimitedBy, Memory, Message, Named, Names, Offer, Offered, OfferedFile, Owner, Peer, Progress,
+    Removal, Same, Sample, Scanned, Skip, Span, Special, Spent, Steered, Steering, StreamPlan,
+    StreamSummary, TreePath, Walk, Way, XattrsSum,
 };
 
 use crate::input::Input;
@@ -151,7 +151,7 @@ pub fn any_message(input: &mut Input<'_>) -> Message {
             Extraneous {
                 source: input.u16(),
                 path: path(input),
-                folder: input.byte() & 1 != 0,
+                kind: offered(input).kind(),
             };
             count(input)
         ]),
@@ -314,10 +314,27 @@ fn filters(input: &mut Input<'_>) -> Filters {
     Filters::try_from(rules).unwrap_or_default()
 }
 
+fn offered(input: &mut Input<'_>) -> Offered {
+    match input.below(8) {
+        1 => Offered::Folder,
+        2 => Offered::Link([input.byte(); 8]),
+        3 => Offered::HardLink {
+            first_source: input.u16(),
+            first: path(input),
+        },
+        4 => Offered::Special {
+            kind: Special::BlockDevice,
+            device: (input.byte().into(), input.byte().into()),
+        },
+        _ => Offered::File,
+    }
+}
+
 fn file(input: &mut Input<'_>) -> OfferedFile {
     OfferedFile {
         source: input.u16(),
         path: path(input),
+        kind: offered(input),
         size: number(input),
         mtime_ns: input.u64().cast_signed(),
         mode: number(input) as u32 & 0o17777,

@@ -7,6 +7,7 @@ mod broken;
 mod by_far;
 mod closed;
 mod delete;
+mod dry_run;
 mod ends;
 mod filters;
 mod holes;

@@ -15,9 +15,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_transfer::Session;
 use howdah_wire::{
-    Answer, Checked, Compare, Compared, Content, Extraneous, FarHello, Finished, FrameReader,
-    Message, Offer, OfferedFile, Progress, Removal, Sample, Scanned, Span, Steered, Totals,
-    TreePath, encode, preamble,
+    Answer, Checked, Compare, Compared, Content, Extraneous, FarHello, Finished, FrameReader, Kind,
+    Message, Offer, Offered, OfferedFile, Progress, Removal, Sample, Scanned, Span, Steered,
+    Totals, TreePath, encode, preamble,
 };
 use serde_json::{Value, json};
 
@@ -316,6 +316,10 @@ fn a_dry_run_of_a_listing_without_end_costs_little_memory() {
     let speech = |number: u64| {
         (number < 3_000).then(|| {
             let file = |index: u64| OfferedFile {
+                kind: match index % 2 {
+                    0 => Offered::Folder,
+                    _ => Offered::File,
+                },
                 source: 0,
                 path: TreePath::try_from(format!("{}/{index}", "y".repeat(200)).into_bytes())
                     .unwrap(),
@@ -350,6 +354,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
         })
     };
     let file = OfferedFile {
+        kind: Offered::File,
         source: 9,
         path: TreePath::default(),
         size: 1,
@@ -387,7 +392,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
     let extraneous = Message::Extraneous(vec![Extraneous {
         source: 0,
         path: TreePath::default(),
-        folder: true,
+        kind: Kind::Folder,
     }]);
     let removed = Message::Finished(Box::new(Finished {
         removal: Some(Removal::default()),
@@ -521,6 +526,7 @@ fn one_that_reads_without_end_is_named() {
     let offer = Message::Offer(Offer {
         first: 0,
         files: vec![OfferedFile {
+            kind: Offered::File,
             source: 0,
             path: TreePath::try_from(b"file".to_vec()).unwrap(),
             size: 1,

@@ -109,7 +109,11 @@ fn of_what_several_sources_have_the_first_ones_arrives_as_with_rsync() {
             let mut job = of_several(direction, base, &sources, &target);
             job["dry_run"] = json!(true);
             let plan = Ends::run(&job).unwrap();
-            assert_eq!(plan["dry_run_plan"].as_array().unwrap().len(), files);
+            let listed = plan["dry_run_plan"].as_array().unwrap();
+            let of_kind = |kind: &str| listed.iter().filter(|one| one["kind"] == kind).count();
+            assert_eq!(of_kind("file"), files);
+            // And the target itself.
+            assert_eq!(listed.len(), expected.len() + 1, "{direction} {sources:?}");
             job["dry_run"] = json!(false);
             for again in [false, true] {
                 let outcome = Ends::run(&job).unwrap();
@@ -404,5 +408,74 @@ fn a_fifo_that_is_named_is_kept_where_those_in_a_tree_are() {
             .unwrap()
             .file_type();
         assert!(kind.is_fifo());
+    }
+}
+
+/// Mode and time of the folder that takes what a list names, and the names in it.
+fn taken(folder: &Path) -> (u32, Option<i64>, Vec<PathBuf>) {
+    let stat = fs::metadata(folder).unwrap();
+    let names = listing(folder).into_iter().map(|one| one.0).collect();
+    // That of a folder in which something was made is now.
+    let time = Some(stat.mtime()).filter(|&time| time < 1_500_000_000);
+    (stat.mode(), time, names)
+}
+
+#[test]
+fn a_list_leaves_the_folder_that_takes_it_alone_unless_it_names_the_source_as_with_rsync() {
+    let base = tempfile::tempdir().unwrap();
+    let base = base.path();
+    let source = base.join("src");
+    fs::create_dir_all(source.join("a/b")).unwrap();
+    fs::create_dir(source.join("c")).unwrap();
+    for name in ["h", "a/g", "a/b/f", "c/k"] {
+        fs::write(source.join(name), name).unwrap();
+    }
+    let dated = |folder: &Path, mode, at_s| {
+        fs::set_permissions(folder, Permissions::from_mode(mode)).unwrap();
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(at_s);
+        File::open(folder).unwrap().set_modified(at).unwrap();
+    };
+    dated(&source.join("a"), 0o715, 1_000_000_000);
+    dated(&source, 0o711, 1_000_000_000);
+    let list = base.join("list");
+    for text in [
+        "", "h\n", "a/g\n", "a\n", "a/\n", ".\n", "./\n", "/\n", "./h\n", "a/..\n", "..\n",
+        "h\n.\n", "a/../h\n",
+    ] {
+        fs::write(&list, text).unwrap();
+        for (options, perms) in [(&["-a"][..], true), (&["-a", "--no-perms"], false)] {
+            for is_there in [true, false] {
+                let target = |name: &str| {
+                    let target = base.join(name);
+                    let _ = fs::remove_dir_all(&target);
+                    if is_there {
+                        fs::create_dir(&target).unwrap();
+                        dated(&target, 0o755, 900_000_000);
+                    }
+                    target
+                };
+                let by_rsync = target("rsync");
+                let done = Command::new("rsync")
+                    .args(options)
+                    .arg(format!("--files-from={}", list.display()))
+                    .args([
+                        format!("{}/", source.display()),
+                        format!("{}/", by_rsync.display()),
+                    ])
+                    .status();
+                assert!(done.expect("rsync is installed").success());
+                for direction in ["push", "pull"] {
+                    let target = target("ours");
+                    let mut job = job(direction, &[&source.join(".")], &target);
+                    job["names"] = json!(STANDARD.encode(list.to_str().unwrap()));
+                    job["keep"] =
+                        json!({"top": true, "perms": perms, "owner": true, "group": true});
+                    job["destination_is_folder"] = json!(true);
+                    Ends::run(&job).unwrap();
+                    let case = format!("{direction} {text:?} {options:?} {is_there}");
+                    assert_eq!(taken(&target), taken(&by_rsync), "{case}");
+                }
+            }
+        }
     }
 }

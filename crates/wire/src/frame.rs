@@ -134,10 +134,10 @@ impl FrameReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
+    use crate::limits::{MAX_FIRST_NAMES_BYTES, MAX_NAME_BYTES, MAX_OFFERED_FILES, MAX_PATH_BYTES};
     use crate::{
-        Answer, Checked, Compare, Compared, Found, Limit, Offer, OfferedFile, Span, Steered,
-        Steering, TreePath,
+        Answer, Checked, Compare, Compared, Found, Limit, Offer, Offered, OfferedFile, Span,
+        Steered, Steering, TreePath,
     };
     use proptest::prelude::*;
 
@@ -169,6 +169,7 @@ mod tests {
             |(source, path, size, mtime_ns)| OfferedFile {
                 source,
                 path,
+                kind: Offered::File,
                 size,
                 mtime_ns,
                 mode: 0o644,
@@ -251,6 +252,7 @@ mod tests {
         let file = OfferedFile {
             source,
             path,
+            kind: Offered::File,
             size,
             mtime_ns: i64::MIN,
             mode: 0o644,
@@ -258,7 +260,22 @@ mod tests {
             xattrs: None,
         };
         let first = u64::MAX;
-        let files = vec![file; MAX_OFFERED_FILES];
+        let mut files = vec![file; MAX_OFFERED_FILES];
+        // Paths that share nothing, so that each is said whole, and the first names that one offer takes.
+        let mut left = MAX_FIRST_NAMES_BYTES + MAX_PATH_BYTES;
+        for (number, file) in files.iter_mut().enumerate() {
+            let path = file.path.as_bytes();
+            let begin = if number % 2 == 0 { b"a" } else { b"b" };
+            let first = file.path.clone();
+            file.path = TreePath::try_from([begin, &path[1..]].concat()).unwrap();
+            if let Some(rest) = left.checked_sub(first.as_bytes().len()) {
+                left = rest;
+                file.kind = Offered::HardLink {
+                    first_source: source,
+                    first,
+                };
+            }
+        }
         assert!(encode(&Message::Offer(Offer { first, files })).is_ok());
     }
 

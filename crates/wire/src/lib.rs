@@ -9,6 +9,7 @@ mod conversation;
 mod flags;
 mod frame;
 mod keep;
+mod kind;
 pub mod limits;
 mod message;
 mod packed;
@@ -29,6 +30,7 @@ pub use conversation::{Conversation, ProtocolError, Side};
 pub use flags::FileFlags;
 pub use frame::{FrameError, FrameReader, encode, preamble};
 pub use keep::{Account, Keep, Owner, Special};
+pub use kind::{Kind, Offered};
 pub use message::{
     Answer, Compare, Compared, DataPort, DigestSum, Direction, FarHello, FileDigest, Finished,
     Hello, Job, LimitedBy, Memory, Message, Named, Names, Offer, OfferedFile, Peer, Progress, Same,
@@ -50,4 +52,4 @@ pub use walk::{Links, Walk};
 pub use xattrs::{AccountNames, Xattr, Xattrs, XattrsSum};
 
 /// Both ends must speak the same version; it changes with every change of a message or a piece.
-pub const PROTOCOL_VERSION: u32 = 12;
+pub const PROTOCOL_VERSION: u32 = 13;

@@ -21,6 +21,8 @@ pub const MAX_STREAMS: usize = 128;
 pub const MAX_CONTROL_BYTES: usize = 15;
 /// Most files in one [`crate::Offer`].
 pub const MAX_OFFERED_FILES: usize = 512;
+/// About the most that the first names of hard links take in one offer, in bytes: less than a frame has beyond its files.
+pub const MAX_FIRST_NAMES_BYTES: usize = 256 << 10;
 /// Most offers that wait for their answer, once the receiver has accepted the job. Before that only one
 /// goes out: if the destination turns out to be new, it was for nothing.
 pub const MAX_OFFERS_OPEN: usize = 32;

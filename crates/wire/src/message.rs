@@ -7,6 +7,7 @@ use howdah_filter::Filters;
 use serde::{Deserialize, Serialize};
 
 use crate::keep::{Keep, Owner};
+use crate::kind::Offered;
 use crate::path::TreePath;
 use crate::piece::Attributes;
 use crate::removal::{Content, Delete, Extraneous, Removal};
@@ -301,13 +302,15 @@ pub struct Offer {
     pub files: Vec<OfferedFile>,
 }
 
-/// One file that might be at the receiver already.
+/// One file that might be at the receiver already; in a dry run whatever is to be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedFile {
     /// Index of the source it belongs to.
     pub source: u16,
     /// Its path below that source.
     pub path: TreePath,
+    /// What it is.
+    pub kind: Offered,
     /// Its size in bytes.
     pub size: u64,
     /// Its modification time, in nanoseconds since 1970.
@@ -321,6 +324,17 @@ pub struct OfferedFile {
 }
 
 impl OfferedFile {
+    /// The source and the path at which what is in it is found: of another name of a file its first.
+    pub fn content(&self) -> (u16, &TreePath) {
+        match &self.kind {
+            Offered::HardLink {
+                first_source,
+                first,
+            } => (*first_source, first),
+            _ => (self.source, &self.path),
+        }
+    }
+
     /// What the file is to have beside its content.
     pub fn attributes(&self) -> Attributes {
         Attributes {

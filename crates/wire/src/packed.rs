@@ -9,6 +9,7 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::keep::Owner;
+use crate::kind::Offered;
 use crate::limits::MAX_OFFERED_FILES;
 use crate::message::OfferedFile;
 use crate::path::TreePath;
@@ -21,6 +22,7 @@ struct Packed {
     /// How many bytes its path begins with are those of the path before it.
     shared: u16,
     rest: Vec<u8>,
+    kind: Offered,
     size: u64,
     mtime_ns: i64,
     mode: u32,
@@ -58,6 +60,7 @@ pub fn serialize<S: Serializer>(files: &[OfferedFile], serializer: S) -> Result<
             source: file.source,
             shared,
             rest: path[usize::from(shared)..].to_vec(),
+            kind: file.kind.clone(),
             size: file.size,
             mtime_ns: file.mtime_ns,
             mode: file.mode,
@@ -127,6 +130,7 @@ impl<'de> Visitor<'de> for Unpacking {
             files.push(OfferedFile {
                 source: packed.source,
                 path,
+                kind: packed.kind,
                 size: packed.size,
                 mtime_ns: packed.mtime_ns,
                 mode: packed.mode,
@@ -151,6 +155,7 @@ mod tests {
         OfferedFile {
             source: 0,
             path: TreePath::try_from(path.to_vec()).unwrap(),
+            kind: Offered::File,
             size: 7,
             mtime_ns: -1,
             mode: 0o600,
@@ -220,10 +225,10 @@ mod tests {
     #[test]
     fn a_path_shares_what_there_was_and_stays_one() {
         let packed = |shared: u8, rest: &[u8]| {
-            // The first of two files, and then the second: source, shared, rest, size, time, mode, none, none.
-            let first = [0, 0, 3, b'a', b'/', b'b', 1, 0, 0, 0, 0];
+            // The first of two files, and then the second: source, shared, rest, kind, size, time, mode, none, none.
+            let first = [0, 0, 3, b'a', b'/', b'b', 0, 1, 0, 0, 0, 0];
             let len = u8::try_from(rest.len()).unwrap();
-            let second = [&[0, shared, len][..], rest, &[1, 0, 0, 0, 0]].concat();
+            let second = [&[0, shared, len][..], rest, &[0, 1, 0, 0, 0, 0]].concat();
             read(&[&[0, 2][..], &first, &second].concat())
         };
         let second = |offer: Option<Offer>| Some(offer?.files[1].path.as_bytes().to_vec());

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::kind::Kind;
 use crate::limits::{MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_EXTRANEOUS};
 use crate::path::TreePath;
 
@@ -73,8 +74,8 @@ pub struct Extraneous {
     pub source: u16,
     /// Its path below that.
     pub path: TreePath,
-    /// Whether it is a folder; what is in it comes before it.
-    pub folder: bool,
+    /// What it is; what is in a folder comes before it.
+    pub kind: Kind,
 }
 
 pub(crate) fn check_extraneous(found: &[Extraneous]) -> Result<(), &'static str> {

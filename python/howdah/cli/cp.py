@@ -158,7 +158,10 @@ COMMANDS = (
                     "List the copied files with their digests. FILE's ending names the kind, as x.sha256.",
                     rare=True,
                 ),
-                Option("-n, --dry-run", "Print the plan and what would be done, and do nothing."),
+                Option(
+                    "-n, --dry-run",
+                    "Print the plan and all that would be made, replaced or removed; do nothing.",
+                ),
             ],
             "What is left out": [
                 _filter("--exclude PATTERN", "Leave out names that match, as in rsync: '*.o'.", rare=False),

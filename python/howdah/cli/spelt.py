@@ -80,7 +80,7 @@ ROWS = (
     *_rows(
         SAME,
         """\
--n, --dry-run: prints the plan and what would be copied
+-n, --dry-run: prints the plan and all that would be made, replaced or removed
 -e, --rsh COMMAND: the ssh command with its options, as 'ssh -p 2222 -J jump'
 -q, --quiet: prints no progress and no summary
 --log-file FILE: a line for each copied file and each event (docs/jobs.md)

@@ -147,7 +147,7 @@ def copy(
         metrics: a file for Prometheus metrics of the copy while it runs, or a port of this host's loopback.
         encrypt: encrypted data streams; without it the data is plaintext with checksums.
         sync: all is on stable storage when this returns; without it a power cut can take finished files.
-        dry_run: makes the plan and lists what would be copied; copies nothing.
+        dry_run: makes the plan and lists all that would be made, replaced or removed; copies nothing.
         verify: reads each file that was sent again from the target's disk and compares it. What was there
             already is not read again; ``record.verification.skipped`` counts it.
         manifest: a new file for the digests of what was moved; its name says which, as ``run42.sha256``. It

@@ -55,8 +55,10 @@ def traffic_request(
 ) -> TrafficRequest:
     """What ``send_traffic`` is asked for, checked; ``command`` is for the record. Raises HowdahError."""
     check_within("for_s", for_s, TRAFFIC_S, mend="leave it out for the pattern's")
-    loads, name = load_pattern(Path(pattern), for_s), host.removesuffix(":")
-    if not name or name.startswith("-"):
+    loads = load_pattern(Path(pattern), for_s)
+    # An IPv6 address may end with colons of its own.
+    name = host.removesuffix(":") if host.count(":") == 1 else host
+    if not name or name.startswith("-") or any(mark in name for mark in " /[]"):
         raise HowdahError(f"{host!r} is not a host; write: howdah traffic PATTERN.toml HOST")
     return TrafficRequest(printable_command(command), loads, name, far_howdah)
 

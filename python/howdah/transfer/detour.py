@@ -3,19 +3,34 @@
 from collections.abc import Callable
 
 from howdah import HowdahError
-from howdah.remote.messages import FarHello, Progress, Steering
+from howdah._native import format_duration, format_rate
+from howdah.remote.messages import Progress, Steering
 from howdah.remote.standby import FarSession
 from howdah.remote.tunnel import OWN, Tunnel
+from howdah.text import count
 from howdah.transfer.pilot import Pilot, asked
 from howdah.transfer.request import Request
+from howdah.transfer.service import Underway
+from howdah.values import sizes
 from howdah.values.plan import Plan
 
 _WORTH_LOGINS_BYTES = 64 << 20
 """A copy that is known to be smaller waits for no more logins than there are."""
 _TOLD_AFTER_S = 1.0
 """A copy that has moved nothing for so long says why its data takes another way."""
+_CHANNEL_WINDOW_BYTES = 2 << 20
+"""The most of a channel that OpenSSH lets be on its way (CHAN_TCP_WINDOW_DEFAULT of channels.h)."""
 _STREAM = "data stream: "
 """The beginning of an error of a stream that could not be opened or broke (crates/transfer)."""
+
+
+def gain(streams: int, rtt_s: float | None) -> str:
+    """The reason to open the port: the most that ssh carries of so many streams, where the RTT is known."""
+    if rtt_s is None:
+        return "An open port would be faster"
+    most = format_rate(sizes.window_rate_bps(streams, _CHANNEL_WINDOW_BYTES, rtt_s))
+    each = f"{count(streams, 'stream')} with 2 MiB each in a round trip of {format_duration(rtt_s)}"
+    return f"ssh carries at most {most} ({each}); an open port has no such bound"
 
 
 class Detour:
@@ -26,11 +41,12 @@ class Detour:
         self._request = request
         self._tunnel: Tunnel | None = None
         self._why: str | None = None
+        self._gain = gain(0, None)
         self._told: set[str] = set()
         self._closed_s: float | None = None
         self._steered = False
 
-    def begin(self, started: FarSession, far: FarHello, bytes_total: int | None) -> int | None:
+    def begin(self, started: FarSession, underway: Underway) -> int | None:
         """The port of this host's loopback that the data plane may dial in this session; None: no detour.
 
         None has a copy without streams, one between two far ends, or one that the path itself is measured by
@@ -41,7 +57,9 @@ class Detour:
             return None
         if request.route.origin is not None:
             return None
-        own = OWN if bytes_total is None or bytes_total >= _WORTH_LOGINS_BYTES else 0
+        far, path, streams = underway.far, underway.path, underway.plan.streams
+        self._gain = gain(streams, path.rtt_s)
+        own = OWN if path.bytes_total is None or path.bytes_total >= _WORTH_LOGINS_BYTES else 0
         self._tunnel = Tunnel(started.far.login, far.addresses[0], far.port, request.patience_s, own=own)
         return self._tunnel.port
 
@@ -61,7 +79,7 @@ class Detour:
             and f"the far end connects to this host, because its data port is closed ({now.by_far_end})",
             "ssh": now.through_ssh
             and f"the data goes through the ssh connection, because the data port is closed "
-            f"({now.through_ssh}). An open port would be faster; what to ask the administrator for: "
+            f"({now.through_ssh}). {self._gain}. What to ask the administrator for: "
             f"howdah doctor {self._request.route.host}",
         }
         new = {way: words for way, words in ways.items() if words and way not in self._told}

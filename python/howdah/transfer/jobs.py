@@ -101,9 +101,8 @@ def named(job: str) -> Path:
             f"{job} is the name of {len(fit)} copies; give the record's id from howdah jobs --json"
         )
     known = ", ".join(path.name.rpartition("-")[2] for path in every)
-    raise HowdahError(
-        f"none of your copies on this host is called {job}; {f'there is {known}' if known else 'none runs'}"
-    )
+    called, others = job or repr(job), f"there is {known}" if known else "none runs"
+    raise HowdahError(f"none of your copies on this host is called {called}; {others}")
 
 
 def ask(path: Path, wanted: Ask) -> Standing:

@@ -210,7 +210,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         own_digests = run.digests
         if again and run.digests is not None:
             own_digests = run.digests.with_suffix(".again")
-        detour_port = run.detour.begin(ends.only, underway.far, underway.path.bytes_total)
+        detour_port = run.detour.begin(ends.only, underway)
         near_ports = _near_ports(run, ends) if detour_port is not None else None
         job = msgspec.structs.replace(
             job_of(request, underway, own_digests, detour_port, near_ports), limit=run.valve.begin()

@@ -59,7 +59,8 @@ class Limits(NamedTuple):
                     ": rates after one without hours never apply; put the rate without hours last"
                 )
         except HowdahError as error:
-            raise BadArgument(f"{option} {literal(f'{text}{error}')}".strip()) from None
+            shown = text if text.strip() else repr(text)
+            raise BadArgument(f"{option} {literal(f'{shown}{error}')}".strip()) from None
         return cls(spans)
 
     def now_bps(self, at: datetime | None = None) -> int | None:

@@ -79,18 +79,21 @@ class StreamOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileAction(msgspec.Struct, frozen=True, kw_only=True):
-    """The action of a dry run on one file."""
+    """The action of a dry run on one name."""
 
     path: bytes
-    """Relative to the destination, raw (base64 in JSON)."""
+    """Relative to the destination, raw (base64 in JSON). A folder has a slash at its end; ``./`` is the
+    destination itself."""
+    kind: Literal["file", "folder", "link", "hard-link", "special"] = "file"
+    """What it is; in older records only files and removals are listed, all as files."""
     size: Count
-    """Bytes; 0 of what is removed."""
+    """Bytes; 0 of what is removed, and of what is no file."""
     action: Literal["copy", "skip", "remove"]
-    """A folder that is removed has a slash at the end of its path, and comes behind what is in it."""
+    """``copy`` makes or replaces it. Only files are listed with ``skip``: what else is there has no entry."""
 
 
 class FilesBeyond(msgspec.Struct, frozen=True):
-    """Files of a dry run that are counted and not listed."""
+    """Names of a dry run that are counted and not listed."""
 
     copy: Count
     """Files that would be copied."""
@@ -98,6 +101,8 @@ class FilesBeyond(msgspec.Struct, frozen=True):
     """Their sizes."""
     skip: Count
     """Files that are at the receiver already."""
+    make: Count = 0
+    """Folders, links and special files that would be made."""
     remove: Count = 0
     """Files, folders and links that would be removed at the receiver."""
 
@@ -208,9 +213,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Growth of the resident set, beyond socket buffers."""
     far_peak_memory_bytes: Count | None = None
     dry_run_plan: list[FileAction] | None = None
-    """The actions of a dry run: the first files, as many as fit into 16 MiB."""
+    """The actions of a dry run, by path: of the first names, as many as fit into 16 MiB."""
     dry_run_beyond: FilesBeyond | None = None
-    """The files after those, which are only counted."""
+    """The names after those, which are only counted."""
     warnings: list[str] = []
     warnings_more: Count = 0
     """Warnings that were counted and not kept; the first 4 MiB are."""

@@ -214,16 +214,16 @@ def _limited(limited: Limited | None) -> list[str]:
 
 
 def _would(outcome: Outcome, target: str | None) -> list[str]:
-    actions = sorted(outcome.dry_run_plan or [], key=lambda action: action.path)
+    # Those of older records are not in their order.
+    actions = sorted(outcome.dry_run_plan or [], key=lambda action: action.path.replace(b"/", b"\0"))
     beyond = outcome.dry_run_beyond or FilesBeyond(copy=0, copy_bytes=0, skip=0)
     width = 4 if outcome.removal is None else 6
     lines = [f"{action.action:{width}}  {_size(action):>9}  {printable(action.path)}" for action in actions]
-    copied = [action.size for action in actions if action.action == "copy"]
-    remove = sum(action.action == "remove" for action in actions)
-    skip = len(actions) - len(copied) - remove + beyond.skip
-    if beyond.copy + beyond.skip + beyond.remove:
-        more = count(beyond.copy + beyond.skip + beyond.remove, "file")
-        lines.append(f"… and {more} more, not listed")
+    copied = [each.size for each in actions if each.action == "copy" and each.kind == "file"]
+    remove = sum(action.action == "remove" for action in actions) + beyond.remove
+    skip = sum(action.action == "skip" for action in actions) + beyond.skip
+    if more := beyond.copy + beyond.make + beyond.skip + beyond.remove:
+        lines.append(f"… and {count(more, 'file' if not beyond.make else 'name')} more, not listed")
     files, size = len(copied) + beyond.copy, sum(copied) + beyond.copy_bytes
     parts = [f"Would copy {count(files, 'file')}", format_bytes(size)]
     parts += [count(number, noun) for number, noun in _linked_and_special(outcome) if number]
@@ -231,7 +231,7 @@ def _would(outcome: Outcome, target: str | None) -> list[str]:
     removes = ""
     if outcome.removal is not None:
         none_of = "" if outcome.removal.held is None else "none of "
-        removes = f"; remove {none_of}{remove + beyond.remove:,}"
+        removes = f"; remove {none_of}{remove:,}"
     return [*lines, *_warnings(outcome), f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
 
 
@@ -240,7 +240,10 @@ def _linked_and_special(outcome: Outcome) -> list[tuple[int, str]]:
 
 
 def _size(action: FileAction) -> str:
-    return "" if action.action == "remove" else format_bytes(action.size)
+    """The size of a file; what else it is."""
+    if action.kind == "file":
+        return "" if action.action == "remove" else format_bytes(action.size)
+    return action.kind.replace("-", " ")
 
 
 def line(record: Record) -> str:

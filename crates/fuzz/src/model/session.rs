@@ -3,8 +3,8 @@
 use howdah_filter::Filters;
 use howdah_wire::limits::{MIN_BLOCK_BYTES, MIN_SAMPLE_NS};
 use howdah_wire::{
-    Answer, Direction, FarHello, Finished, Hello, Job, Keep, Limit, Message, Offer, OfferedFile,
-    Progress, Side, Steered, Steering, StreamPlan, TreePath,
+    Answer, Direction, FarHello, Finished, Hello, Job, Keep, Limit, Message, Offer, Offered,
+    OfferedFile, Progress, Side, Steered, Steering, StreamPlan, TreePath,
 };
 
 use super::end::End;
@@ -268,6 +268,7 @@ impl Session {
         let first = self.offered;
         self.offered = all.min(first + OFFERED_AT_ONCE);
         let file = |file: &sender::Source| OfferedFile {
+            kind: Offered::File,
             source: 0,
             path: file.path.clone(),
             size: file.size,

@@ -42,12 +42,23 @@ impl Naming {
         }
     }
 
+    /// The name of a folder, with a slash at its end; the destination itself is `./`.
+    pub fn folder(&self, source: u16, path: &TreePath) -> Vec<u8> {
+        let name = match path.is_root() && self.prefix(source).is_empty() {
+            true => b".".to_vec(),
+            false => self.name(source, path),
+        };
+        [name.as_slice(), b"/"].concat()
+    }
+
+    fn prefix(&self, source: u16) -> &[u8] {
+        let prefix = self.prefixes.get(usize::from(source));
+        prefix.map_or(b"", Vec::as_slice)
+    }
+
     /// The name of one.
     pub fn name(&self, source: u16, path: &TreePath) -> Vec<u8> {
-        let prefix = self
-            .prefixes
-            .get(usize::from(source))
-            .map_or(b"".as_slice(), Vec::as_slice);
+        let prefix = self.prefix(source);
         match (prefix.is_empty(), path.is_root()) {
             (true, true) => self.own.clone(),
             (true, false) => path.as_bytes().to_vec(),

@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use howdah_wire::limits::MAX_SPANS;
-use howdah_wire::{Answer, Found, Message, Offer, Side};
+use howdah_wire::{Answer, Found, Message, Offer, Offered, Side};
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
-use crate::session::listing::{Action, Listing};
+use crate::session::listing::Listing;
 use crate::tree::needed::Need;
 
 /// Answers an offer by what is needed of its files, and notes the others as skipped; a near end lists all of a dry run.
@@ -34,13 +34,13 @@ pub fn answer(context: &Context, listed: &Mutex<Listing>, offer: Offer, needs: V
         if left_out {
             continue;
         }
-        if !needed {
+        if !needed && file.kind == Offered::File {
             skipped_files += 1;
             skipped_bytes = skipped_bytes.saturating_add(file.size);
         }
         if lists {
-            let action = Action::of(needed);
-            lock(listed).add(file.source, file.path, file.size, action);
+            let kind = file.kind.kind();
+            lock(listed).add_answered(file.source, file.path, kind, file.size, needed);
         }
     }
     let skipped = &mut lock(&context.board.notes).skipped;

@@ -1,62 +1,53 @@
-//! What a dry run would do, file by file, as far as a session can hold it.
+//! What a dry run would do, name by name, as far as a session can hold it.
 
-use howdah_wire::{Extraneous, TreePath};
+use howdah_wire::{Extraneous, Kind, TreePath};
 use serde::Serialize;
 
-/// What is kept, in bytes: some hundred thousand files.
+/// What is kept, in bytes: some hundred thousand names.
 const MAX_BYTES: usize = 16 << 20;
 
 /// What is done with something of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It is sent.
+    /// It is made, or takes the place of what has its name.
     Copy,
     /// It is there already.
     Skip,
     /// It is removed at the target.
-    Remove {
-        /// Whether it is a folder.
-        folder: bool,
-    },
+    Remove,
 }
 
-impl Action {
-    /// What is done with a file that the receiver needs, or not.
-    pub fn of(needed: bool) -> Self {
-        match needed {
-            true => Self::Copy,
-            false => Self::Skip,
-        }
-    }
-}
-
-/// One file of a dry run.
+/// One name of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Index of its source.
     pub source: u16,
     /// Its path below that source.
     pub path: TreePath,
-    /// Its size in bytes.
+    /// What it is.
+    pub kind: Kind,
+    /// The size of a file that is copied or skipped, in bytes.
     pub size: u64,
     /// What would be done with it.
     pub action: Action,
 }
 
-/// Files of a dry run that were counted and not kept.
+/// Names of a dry run that were counted and not kept.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Beyond {
     /// Files that would be sent.
     pub copy: u64,
     /// Their sizes in bytes.
     pub copy_bytes: u64,
+    /// Folders, links and special files that would be made.
+    pub make: u64,
     /// Files that are there already.
     pub skip: u64,
     /// What would be removed: files, folders and links.
     pub remove: u64,
 }
 
-/// Files in the order in which they came; those that come when it is full are only counted.
+/// Names in the order in which they came; those that come when it is full are only counted.
 #[derive(Debug, Default)]
 pub struct Listing {
     kept: Vec<Listed>,
@@ -66,19 +57,36 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Adds a file.
-    pub fn add(&mut self, source: u16, path: TreePath, size: u64, action: Action) {
+    /// Adds what the receiver has answered of something offered: what is no file and is there has no place in the list.
+    pub fn add_answered(
+        &mut self,
+        source: u16,
+        path: TreePath,
+        kind: Kind,
+        size: u64,
+        needed: bool,
+    ) {
+        match (needed, kind) {
+            (true, Kind::File) => self.add(source, path, kind, size, Action::Copy),
+            (true, _) => self.add(source, path, kind, 0, Action::Copy),
+            (false, Kind::File) => self.add(source, path, kind, size, Action::Skip),
+            (false, _) => {}
+        }
+    }
+
+    fn add(&mut self, source: u16, path: TreePath, kind: Kind, size: u64, action: Action) {
         let bytes = self.bytes + path.as_bytes().len() + size_of::<Listed>();
         self.full |= bytes > MAX_BYTES;
         if self.full {
             let beyond = &mut self.beyond;
             match action {
+                Action::Copy if kind != Kind::File => beyond.make += 1,
                 Action::Copy => {
                     beyond.copy += 1;
                     beyond.copy_bytes = beyond.copy_bytes.saturating_add(size);
                 }
                 Action::Skip => beyond.skip += 1,
-                Action::Remove { .. } => beyond.remove += 1,
+                Action::Remove => beyond.remove += 1,
             }
             return;
         }
@@ -86,6 +94,7 @@ impl Listing {
         self.kept.push(Listed {
             source,
             path,
+            kind,
             size,
             action,
         });
@@ -93,12 +102,8 @@ impl Listing {
 
     /// Adds what would be removed.
     pub fn add_extraneous(&mut self, extraneous: Extraneous) {
-        let Extraneous {
-            source,
-            path,
-            folder,
-        } = extraneous;
-        self.add(source, path, 0, Action::Remove { folder });
+        let Extraneous { source, path, kind } = extraneous;
+        self.add(source, path, kind, 0, Action::Remove);
     }
 
     /// The first ones.
@@ -122,14 +127,23 @@ mod tests {
         let path =
             |number: u64| TreePath::try_from(format!("folder/{number}").into_bytes()).unwrap();
         for number in 0..2_000_000 {
-            listing.add(0, path(number), 3, Action::of(number % 4 > 0));
+            let kind = match number % 10 {
+                0 => Kind::Folder,
+                _ => Kind::File,
+            };
+            listing.add_answered(0, path(number), kind, 3, number % 4 > 0);
         }
         let kept = listing.kept().len() as u64;
         assert!((100_000..2_000_000).contains(&kept), "{kept}");
         let beyond = listing.beyond();
-        assert_eq!(kept + beyond.copy + beyond.skip, 2_000_000);
+        let folders_there = 2_000_000 / 20;
+        let all = kept + beyond.copy + beyond.make + beyond.skip;
+        assert_eq!(all, 2_000_000 - folders_there);
+        assert!(beyond.make > 50_000, "{beyond:?}");
         assert_eq!(beyond.copy_bytes, 3 * beyond.copy);
         assert!(beyond.copy > beyond.skip && beyond.skip > 0);
-        assert_eq!(listing.kept().last().unwrap().path, path(kept - 1));
+        // One of twenty is a folder that is there.
+        let last = 20 * ((kept - 1) / 19) + (kept - 1) % 19 + 1;
+        assert_eq!(listing.kept().last().unwrap().path, path(last));
     }
 }

@@ -82,6 +82,7 @@ pub fn run(
             .skipping(job.skip)
             .durable(job.sync)
             .deleting(job.delete)
+            .named(job.named)
             .keeping(job.keep, targets.confined),
         job.plan.streams,
         job.sync,
@@ -242,7 +243,7 @@ impl Run<'_> {
         if self.context.job.dry_run
             && let Some(peer) = &self.peer
         {
-            // Only files are offered, so only the sender knows what else there is.
+            // Only the sender counts what else than files there is.
             sum = Totals {
                 bytes: sum.bytes,
                 files: sum.files,

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, Doing, FarHello, Held, Job, LimitedBy, Memory, Removal, Sample, Skip, Spent,
+    Direction, Doing, FarHello, Held, Job, Kind, LimitedBy, Memory, Removal, Sample, Skip, Spent,
     StreamSummary, Totals, Way, printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -356,6 +356,7 @@ struct SampleJson {
 #[derive(Serialize)]
 struct ActionJson {
     path: Base64,
+    kind: Kind,
     size: u64,
     action: &'static str,
 }
@@ -423,22 +424,24 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         .enumerate()
         .map(|(index, sent)| stream(sent, account.receiver_streams.get(index)))
         .collect();
-    let listed = account.listed.kept().iter().map(|file| {
-        let mut path = naming.name(file.source, &file.path);
-        let action = match file.action {
-            Action::Copy => "copy",
-            Action::Skip => "skip",
-            Action::Remove { folder } => {
-                path.extend(folder.then_some(b'/'));
-                "remove"
-            }
-        };
-        ActionJson {
-            path: Base64(path),
-            size: file.size,
-            action,
-        }
-    });
+    let listed = || {
+        let actions = account.listed.kept().iter().map(|one| ActionJson {
+            path: Base64(match one.kind {
+                Kind::Folder => naming.folder(one.source, &one.path),
+                _ => naming.name(one.source, &one.path),
+            }),
+            kind: one.kind,
+            size: one.size,
+            action: match one.action {
+                Action::Copy => "copy",
+                Action::Skip => "skip",
+                Action::Remove => "remove",
+            },
+        });
+        let mut actions: Vec<_> = actions.collect();
+        actions.sort_by(|one, other| in_order(&one.path.0).cmp(in_order(&other.path.0)));
+        actions
+    };
     let in_use = account.sender_streams.first();
     to_json(&OutcomeJson {
         direction: job.direction,
@@ -479,13 +482,21 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         changes_more: notes.changes.more(),
         near_peak_memory_bytes: account.near_peak_memory_bytes,
         far_peak_memory_bytes: account.far_peak_memory_bytes,
-        dry_run_plan: job.dry_run.then(|| listed.collect()),
+        dry_run_plan: job.dry_run.then(listed),
         dry_run_beyond: job.dry_run.then(|| account.listed.beyond()),
         warnings: notes.warnings.kept(),
         warnings_more: notes.warnings.more(),
         left_out: notes.left_out.kept(),
         left_out_more: notes.left_out.more(),
     })
+}
+
+/// What paths are sorted by: folders come before what is in them, and that before all else.
+fn in_order(path: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let below = path.strip_prefix(b"./").unwrap_or(path);
+    below
+        .iter()
+        .map(|&byte| if byte == b'/' { 0 } else { byte })
 }
 
 fn stream(sent: &StreamSummary, received: Option<&StreamSummary>) -> StreamJson {

@@ -188,7 +188,8 @@ impl Placement {
         if mode & OWNER_MODE == OWNER_MODE {
             return;
         }
-        let is_given_one = self.metadata.keep.perms && (!path.is_root() || self.metadata.keep.top);
+        let top_is_given_one = self.metadata.keep.top && !self.named;
+        let is_given_one = self.metadata.keep.perms && (!path.is_root() || top_is_given_one);
         if !is_given_one && !is_unfinished(&stat) {
             let had = Folder {
                 source,

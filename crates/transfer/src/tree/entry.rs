@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use howdah_wire::{Attributes, Content, LinkTarget, Owner, Special, TreePath, XattrsSum};
+use howdah_wire::{
+    Attributes, Content, Kind as Told, LinkTarget, Offered, OfferedFile, Owner, Special, TreePath,
+    XattrsSum,
+};
+
+use crate::tree::content::name_hash;
 
 /// One thing to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +34,73 @@ impl Entry {
     /// Whether it is a folder.
     pub(super) fn is_folder(&self) -> bool {
         matches!(self.kind, Kind::Folder(_))
+    }
+
+    /// How it is offered to a receiver.
+    pub fn offered(&self) -> OfferedFile {
+        let plain = OfferedFile {
+            source: self.source,
+            path: self.path.clone(),
+            kind: Offered::File,
+            size: 0,
+            mtime_ns: 0,
+            mode: 0,
+            owner: None,
+            xattrs: None,
+        };
+        let of_kind = |plain, kind| OfferedFile { kind, ..plain };
+        match &self.kind {
+            Kind::File {
+                size,
+                attributes,
+                xattrs,
+                ..
+            } => OfferedFile {
+                size: *size,
+                mtime_ns: attributes.mtime_ns,
+                mode: attributes.mode,
+                owner: attributes.owner.clone(),
+                xattrs: *xattrs,
+                ..plain
+            },
+            Kind::HardLink {
+                first_source,
+                first,
+                size,
+                mtime_ns,
+            } => OfferedFile {
+                kind: Offered::HardLink {
+                    first_source: *first_source,
+                    first: first.clone(),
+                },
+                size: *size,
+                mtime_ns: *mtime_ns,
+                ..plain
+            },
+            // What the receiver has is not offered again.
+            Kind::Attributes { .. } => plain,
+            Kind::Folder(_) => of_kind(plain, Offered::Folder),
+            Kind::Link { target, .. } => {
+                of_kind(plain, Offered::Link(name_hash(target.as_bytes())))
+            }
+            Kind::Special { kind, device, .. } => {
+                let (kind, device) = (*kind, *device);
+                of_kind(plain, Offered::Special { kind, device })
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// What it is in the list of a dry run.
+    pub fn told(&self) -> Told {
+        match self {
+            Self::File { .. } | Self::Attributes { .. } => Told::File,
+            Self::HardLink { .. } => Told::HardLink,
+            Self::Folder(_) => Told::Folder,
+            Self::Link { .. } => Told::Link,
+            Self::Special { .. } => Told::Special,
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use howdah_filter::{Filters, Folder, Removal};
-use howdah_wire::{Content, Extraneous, TreePath, printable};
-use rustix::fs::{AtFlags, Dir, FileType};
+use howdah_wire::{Content, Extraneous, Kind, TreePath, printable};
+use rustix::fs::{AtFlags, Dir};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,7 @@ use crate::tree::part;
 use crate::tree::place::Placement;
 use crate::tree::source::{BaseName, base_name};
 use crate::tree::spool::Spool;
+use crate::tree::stat::kind_of;
 use crate::tree::unfinished::MARK;
 
 /// Names of one folder that are held in memory at a time, 8 bytes each. A folder with more is sifted in turns.
@@ -127,7 +128,7 @@ struct Above {
 enum Judged {
     Stays,
     Gone,
-    File(TreePath),
+    Other(TreePath, Kind),
     Folder(Here),
 }
 
@@ -218,7 +219,7 @@ impl Run<'_> {
         }
         match self.judge(here, name)? {
             Judged::Stays | Judged::Gone => Ok(()),
-            Judged::File(path) => self.add(here, path, false),
+            Judged::Other(path, kind) => self.add(here, path, kind, false),
             Judged::Folder(below) => self.descend(below),
         }
     }
@@ -242,7 +243,7 @@ impl Run<'_> {
                         let extraneous = Extraneous {
                             source: here.source,
                             path: here.path.clone(),
-                            folder: true,
+                            kind: Kind::Folder,
                         };
                         let inside = above.is_some();
                         self.note(&here, Candidate { extraneous, inside })?;
@@ -266,7 +267,7 @@ impl Run<'_> {
             match self.judge(&level.here, name)? {
                 Judged::Stays => level.stays = true,
                 Judged::Gone => {}
-                Judged::File(path) => self.add(&level.here, path, true)?,
+                Judged::Other(path, kind) => self.add(&level.here, path, kind, true)?,
                 Judged::Folder(below) => self.push(&mut levels, below),
             }
         }
@@ -305,7 +306,8 @@ impl Run<'_> {
                 return Ok(Judged::Stays);
             }
         };
-        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        let kind = kind_of(&stat);
+        let is_folder = kind == Kind::Folder;
         let filtered = below(&here.filtered, name);
         let removal = Removal {
             excluded: self.search.excluded,
@@ -325,7 +327,7 @@ impl Run<'_> {
             return Ok(Judged::Stays);
         }
         if !is_folder {
-            return Ok(Judged::File(path));
+            return Ok(Judged::Other(path, kind));
         }
         if stat.st_dev != here.device {
             self.stays(&shown(), "it is of another file system; unmount it first");
@@ -458,11 +460,17 @@ impl Run<'_> {
         }
     }
 
-    fn add(&mut self, here: &Here, path: TreePath, inside: bool) -> Result<(), TransferError> {
+    fn add(
+        &mut self,
+        here: &Here,
+        path: TreePath,
+        kind: Kind,
+        inside: bool,
+    ) -> Result<(), TransferError> {
         let extraneous = Extraneous {
             source: here.source,
             path,
-            folder: false,
+            kind,
         };
         self.note(here, Candidate { extraneous, inside })
     }

@@ -110,7 +110,10 @@ impl World {
         let mut paths = Vec::new();
         let found = self.found();
         let read = found.each(&mut |Candidate { extraneous, .. }| {
-            let slash = if extraneous.folder { "/" } else { "" };
+            let slash = match extraneous.kind {
+                Kind::Folder => "/",
+                _ => "",
+            };
             let path = String::from_utf8_lossy(extraneous.path.as_bytes()).into_owned();
             paths.push(path + slash);
             Ok(())

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 
 use howdah_filter::Folder;
 use howdah_wire::{Named, TreePath};
+use rustix::fs::Stat;
 
 use crate::error::TransferError;
 use crate::tree::entry::{Entry, Found, Kind};
@@ -37,7 +38,8 @@ struct Search<'a> {
 }
 
 impl Sources {
-    /// Finds what `next` names below the only source, which is a folder, with the folders that it is in.
+    /// Finds what `next` names below the only source, which is a folder, with the folders that it is in. Where what is in
+    /// the source goes into a folder with a name of its own, the source itself is found only if it is named.
     ///
     /// # Errors
     /// Of `next` and `found`, when there is no such source, and when this host can read nothing any more.
@@ -56,11 +58,14 @@ impl Sources {
             open: None,
             found,
         };
-        let root = TreePath::default();
-        search.seen.first(&root);
-        (search.found)(entry(root, Kind::Folder(self.attributes(stat))))?;
+        if !self.filtered_name(0, &TreePath::default()).is_empty() {
+            search.itself(stat)?;
+        }
         while let Some(names) = next()? {
             for Named { path, content } in &names {
+                if path.is_root() {
+                    search.itself(stat)?;
+                }
                 match search.look_for(path, *content) {
                     Err(TransferError::Unreadable(why)) => (search.found)(Found::Unreadable(why))?,
                     other => other?,
@@ -72,6 +77,16 @@ impl Sources {
 }
 
 impl Search<'_> {
+    /// Hands out the source itself, once.
+    fn itself(&mut self, stat: &Stat) -> Result<(), TransferError> {
+        let root = TreePath::default();
+        if !self.seen.first(&root) {
+            return Ok(());
+        }
+        let kind = Kind::Folder(self.sources.attributes(stat));
+        (self.found)(entry(root, kind))
+    }
+
     fn look_for(&mut self, path: &TreePath, content: bool) -> Result<(), TransferError> {
         if path.is_root() {
             return match content {

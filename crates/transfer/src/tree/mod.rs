@@ -1,6 +1,6 @@
 //! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `untold`, `source_links`, `source_holes`; `landing` says what of several sources lands where one
 //! has been before), which hands them out from its `queue` once the
-//! receiver has answered its `offers` with what is `needed`, in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
+//! receiver has answered its `offers` with what is `needed` (`needed_other` of a dry run), in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
 //! place and on stable storage at the receiver (`target`, `place`, `entered`, `draft`, `commit`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
 //! names of `owners`, `xattrs`, and `special_files`, or the modes of `new_modes`. What a copy that was cut has left is found
@@ -35,6 +35,7 @@ pub mod listed;
 pub mod metadata;
 pub mod names;
 pub mod needed;
+pub mod needed_other;
 pub mod new_modes;
 pub mod offers;
 pub mod other_names;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::thread::CapabilitySet;
 
-use howdah_wire::{Account, Attributes, Keep, OfferedFile, Owner, Span};
+use howdah_wire::{Account, Attributes, Keep, Offered, OfferedFile, Owner, Span};
 
 use crate::tree::keep_tests::{path, placement};
 use crate::tree::needed::Need;
@@ -278,6 +278,7 @@ fn what_had_come_whole_is_known_by_its_time_until_it_has_its_name() {
     cut.complete(&ATTRIBUTES, placement.metadata()).unwrap();
     drop(cut);
     let offered = OfferedFile {
+        kind: Offered::File,
         source: 0,
         path: path("big"),
         size,

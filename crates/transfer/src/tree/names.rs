@@ -19,6 +19,8 @@ const MOST_BYTES: usize = MAX_PATH_BYTES + 2;
 pub struct NamesFile<R = File> {
     reader: BufReader<R>,
     nul_separated: bool,
+    /// Whether a name began with `./`, which names the source itself too, as to rsync.
+    itself: bool,
 }
 
 impl<R: Read> NamesFile<R> {
@@ -27,6 +29,7 @@ impl<R: Read> NamesFile<R> {
         Self {
             reader: BufReader::new(file),
             nul_separated,
+            itself: false,
         }
     }
 
@@ -36,7 +39,8 @@ impl<R: Read> NamesFile<R> {
     /// When the file cannot be read, or a name can be none.
     pub fn next_names(&mut self) -> Result<Names, TransferError> {
         let mut names = Vec::new();
-        while names.len() < MAX_NAMES {
+        // A line may stand for two names.
+        while names.len() < MAX_NAMES - 1 {
             let mut text = Vec::new();
             let separator = if self.nul_separated { 0 } else { b'\n' };
             let mut read = (&mut self.reader)
@@ -63,10 +67,18 @@ impl<R: Read> NamesFile<R> {
                 text.pop();
             }
             if !text.is_empty() && !comment {
-                names.push(match whole {
+                let name = match whole {
                     true => named(&text),
                     false => Err(refused(&text, PathError::TooLong)),
-                }?);
+                }?;
+                if text.starts_with(b"./") && !name.path.is_root() && !self.itself {
+                    self.itself = true;
+                    names.push(Named {
+                        path: TreePath::default(),
+                        content: false,
+                    });
+                }
+                names.push(name);
             }
         }
         Ok(Names {
@@ -137,7 +149,6 @@ mod tests {
             ("a/.", "a", true),
             (".", "", true),
             ("./", "", true),
-            ("./a", "a", false),
             ("a/../b", "b", false),
             ("../../b", "b", false),
             (" a ", " a ", false),
@@ -147,6 +158,15 @@ mod tests {
                 [(path.to_owned(), content)],
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_dot_before_a_name_names_the_source_itself_too() {
+        let dot = (String::new(), false);
+        for (text, name) in [("./a", ("a", false)), ("./a/", ("a", true))] {
+            let name = (name.0.to_owned(), name.1);
+            assert_eq!(read(text.as_bytes(), false).unwrap(), [dot.clone(), name]);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use howdah_wire::limits::MIN_BLOCK_BYTES;
-use howdah_wire::{OfferedFile, Same, Skip, Span, TreePath};
+use howdah_wire::{Offered, OfferedFile, Same, Skip, Span, TreePath};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -46,6 +46,9 @@ impl Placement {
         only_look: bool,
         not_kept: impl FnOnce(String),
     ) -> Result<Need, TransferError> {
+        if file.kind != Offered::File {
+            return self.needs_other(file, not_kept);
+        }
         let (target, relative) = self.relative(file.source, &file.path)?;
         let Some(folder) = &target.folder else {
             return Ok(match self.skip.missing {
@@ -96,7 +99,12 @@ impl Placement {
     }
 
     /// What is at a name below a target's folder. Files are offered folder by folder, so theirs is kept open.
-    fn look(&self, source: u16, folder: &OwnedFd, relative: &[u8]) -> Result<Stat, Errno> {
+    pub(super) fn look(
+        &self,
+        source: u16,
+        folder: &OwnedFd,
+        relative: &[u8],
+    ) -> Result<Stat, Errno> {
         let (parent, name) = parent_and_name(relative);
         if parent.is_empty() {
             return rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -125,6 +133,10 @@ impl Placement {
         only_look: bool,
         not_kept: impl FnOnce(String),
     ) -> Result<Need, TransferError> {
+        if file.kind != Offered::File && same {
+            // Another name of the file that was compared.
+            return Ok(Need::Nothing);
+        }
         let (target, relative) = self.relative(file.source, &file.path)?;
         let Some(folder) = &target.folder else {
             return Ok(Need::AllBut(Vec::new()));
@@ -156,7 +168,8 @@ impl Placement {
 
     /// Opens what is there of an offered file, to be compared with it; `None` where that cannot be.
     pub fn open_there(&self, file: &OfferedFile) -> Option<OwnedFd> {
-        let (target, relative) = self.relative(file.source, &file.path).ok()?;
+        let (source, path) = file.content();
+        let (target, relative) = self.relative(source, path).ok()?;
         let folder = target.folder.as_ref()?;
         let name = relative.as_slice();
         let there = rustix::fs::openat2(folder, name, TO_CHANGE, Mode::empty(), INSIDE).ok()?;
@@ -225,7 +238,7 @@ impl Placement {
 
 /// How a file is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Skipped {
+pub(super) enum Skipped {
     /// It may be another one, and stays as it is.
     Untouched,
     /// It is the same.
@@ -235,7 +248,7 @@ enum Skipped {
 }
 
 /// How a file is skipped for what is there, if it is.
-fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
+pub(super) fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
     if skip.there {
         return Some(Skipped::Untouched);
     }
@@ -260,7 +273,7 @@ fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
 }
 
 /// Whether something there is a regular file of that size.
-fn is_file_of(there: &Stat, size: u64) -> bool {
+pub(super) fn is_file_of(there: &Stat, size: u64) -> bool {
     FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
         && u64::try_from(there.st_size) == Ok(size)
 }

@@ -1,11 +1,13 @@
-//! Files that are offered before they are sent: what the receiver may be told now, and what it answers.
+//! Files that are offered before they are sent: what the receiver may be told now, and what it answers. A dry run offers
+//! all else, too.
 
 use std::collections::VecDeque;
 
 use howdah_wire::limits::{
-    MAX_COMPARED_OFFERS_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MIN_BLOCK_BYTES,
+    MAX_COMPARED_OFFERS_OPEN, MAX_FIRST_NAMES_BYTES, MAX_OFFERED_FILES, MAX_OFFERS_OPEN,
+    MIN_BLOCK_BYTES,
 };
-use howdah_wire::{Answer, Compare, Offer, OfferedFile, ProtocolError, Span};
+use howdah_wire::{Answer, Compare, Offer, ProtocolError, Span};
 
 use crate::session::comparing::Asked;
 use crate::tree::entry::{Entry, Kind};
@@ -144,28 +146,21 @@ impl Offers {
         if unoffered < enough || self.open >= most_open {
             return None;
         }
-        let count = unoffered.min(MAX_OFFERED_FILES);
-        let files = self.pending.range(self.offered..self.offered + count);
-        let files = files.filter_map(|entry| match entry.kind {
-            Kind::File {
-                size,
-                ref attributes,
-                xattrs,
-                ..
-            } => Some(OfferedFile {
-                source: entry.source,
-                path: entry.path.clone(),
-                size,
-                mtime_ns: attributes.mtime_ns,
-                mode: attributes.mode,
-                owner: attributes.owner.clone(),
-                xattrs,
-            }),
-            _ => None,
-        });
+        let mut first_names_bytes = 0;
+        let fits = |entry: &&Entry| {
+            let fits = first_names_bytes < MAX_FIRST_NAMES_BYTES;
+            if let Kind::HardLink { first, .. } = &entry.kind {
+                first_names_bytes += first.as_bytes().len();
+            }
+            fits
+        };
+        let most = unoffered.min(MAX_OFFERED_FILES);
+        let files = self.pending.range(self.offered..self.offered + most);
+        let files: Vec<_> = files.take_while(fits).map(Entry::offered).collect();
+        let count = files.len();
         let offer = Offer {
             first: self.next,
-            files: files.collect(),
+            files,
         };
         self.offered += count;
         self.open += 1;
@@ -205,19 +200,24 @@ impl Offers {
         let entry = |&index: &u16| {
             let at = usize::try_from(begin?).ok()?.checked_add(index.into())?;
             let entry = self.pending.get(at).filter(|_| at < self.offered)?;
-            match entry.kind {
+            let (source, path, size, mtime_ns) = match &entry.kind {
                 Kind::File {
+                    size, attributes, ..
+                } => (entry.source, &entry.path, *size, attributes.mtime_ns),
+                Kind::HardLink {
+                    first_source,
+                    first,
                     size,
-                    ref attributes,
-                    ..
-                } => Some(Asked {
-                    source: entry.source,
-                    path: entry.path.clone(),
-                    size,
-                    mtime_ns: attributes.mtime_ns,
-                }),
-                _ => None,
-            }
+                    mtime_ns,
+                } => (*first_source, first, *size, *mtime_ns),
+                _ => return None,
+            };
+            Some(Asked {
+                source,
+                path: path.clone(),
+                size,
+                mtime_ns,
+            })
         };
         let asked: Option<Vec<_>> = compare.files.iter().map(entry).collect();
         asked.ok_or(ProtocolError("a comparison of what was not offered"))

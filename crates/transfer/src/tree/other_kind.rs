@@ -1,12 +1,13 @@
 //! What of the target goes though the source has its name, because it is of another kind.
 
-use howdah_wire::{Extraneous, TreePath};
-use rustix::fs::{AtFlags, FileType};
+use howdah_wire::{Extraneous, Kind, TreePath};
+use rustix::fs::AtFlags;
 
 use super::{Candidate, Judged, Run};
 use crate::error::TransferError;
 use crate::tree::destination::open_folder;
 use crate::tree::place::parent_and_name;
+use crate::tree::stat::kind_of;
 
 impl Run<'_> {
     /// Notes a folder with all that is in it, though the source has its name.
@@ -22,7 +23,7 @@ impl Run<'_> {
         };
         match self.judge(&here, name)? {
             Judged::Folder(below) => self.descend(below),
-            Judged::Stays | Judged::Gone | Judged::File(_) => Ok(()),
+            Judged::Stays | Judged::Gone | Judged::Other(..) => Ok(()),
         }
     }
 
@@ -39,13 +40,16 @@ impl Run<'_> {
         let (above, name) = parent_and_name(&relative);
         let there = open_folder(root, above)
             .and_then(|above| rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW));
-        if !there.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory) {
+        let Some(kind) = there.ok().map(|stat| kind_of(&stat)) else {
+            return Ok(());
+        };
+        if kind == Kind::Folder {
             return Ok(());
         }
         let extraneous = Extraneous {
             source,
             path: path.clone(),
-            folder: false,
+            kind,
         };
         let candidate = Candidate {
             extraneous,

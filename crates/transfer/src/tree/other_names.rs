@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use howdah_wire::{TreePath, printable};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,7 @@ use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
 use crate::tree::destination::{link_open, temporary_name};
 use crate::tree::later::Later;
+use crate::tree::needed::is_file_of;
 use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, not_asked_for, same_time};
 use crate::tree::reach::INSIDE;
@@ -101,7 +102,7 @@ impl Placement {
         let file = rustix::fs::openat2(within, first.as_slice(), flags, Mode::empty(), INSIDE)
             .map_err(failed)?;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
-        if !is_of(name, &stat, self.metadata.has_times()) {
+        if !is_of(name.size, name.mtime_ns, &stat, self.metadata.has_times()) {
             return Err(refused("that is not the file that was sent"));
         }
         let (folder, own) = (&destination.folder, destination.name.as_slice());
@@ -124,10 +125,8 @@ impl Placement {
 }
 
 /// Whether this is the file that was sent under the first name; its time tells that too where it has that of its source.
-fn is_of(name: &OtherName, stat: &Stat, with_time: bool) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-        && u64::try_from(stat.st_size) == Ok(name.size)
-        && (!with_time || same_time(name.mtime_ns, mtime_ns(stat)))
+pub(super) fn is_of(size: u64, sent_ns: i64, stat: &Stat, with_time: bool) -> bool {
+    is_file_of(stat, size) && (!with_time || same_time(sent_ns, mtime_ns(stat)))
 }
 
 /// Links a file beside a name that is taken; its name there. What a copy that was cut has left there is removed.

@@ -23,7 +23,7 @@ use crate::tree::folders::{Folder, FolderMode, Folders};
 use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
-use crate::tree::new_modes::is_unfinished;
+use crate::tree::new_modes::{NEW_MODE, is_unfinished};
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::refused::{Judged, Refusing};
@@ -65,6 +65,8 @@ pub struct Placement {
     pub(super) skip: Skip,
     /// Whether what is placed has to outlive a power cut.
     pub(super) durable: bool,
+    /// Whether a list says what is sent, and the source itself only if it names that.
+    pub(super) named: bool,
 }
 
 impl Placement {
@@ -90,7 +92,14 @@ impl Placement {
             handover: Handover::default(),
             skip: Skip::default(),
             durable: true,
+            named: false,
         }
+    }
+
+    /// The same, where a list says what is sent or does not.
+    #[must_use]
+    pub fn named(self, named: bool) -> Self {
+        Self { named, ..self }
     }
 
     /// The same, where what is placed has to outlive a power cut or need not.
@@ -413,7 +422,16 @@ impl Placement {
             self.unflushed.flush(&stop)?;
         }
         self.remove_marks()?;
-        for (folder, mode) in tops.values() {
+        let gets = |source| tops.contains_key(&(false, source));
+        for target in &self.targets {
+            if self.named && target.name.is_none() && !gets(0) {
+                self.leave_new(target)?;
+            }
+        }
+        for (&(had, source), (folder, mode)) in &tops {
+            if had && self.metadata.keep.perms && gets(source) {
+                continue;
+            }
             let why = self.set_attributes_of(folder, *mode)?;
             why.into_iter().for_each(&not_kept);
         }
@@ -422,6 +440,19 @@ impl Placement {
         } else {
             Ok(())
         }
+    }
+
+    /// Gives the folder that takes what a list names the mode of any new folder, if it was made for that and gets no
+    /// other.
+    fn leave_new(&self, target: &Target) -> Result<(), TransferError> {
+        let Some(folder) = &target.folder else {
+            return Ok(());
+        };
+        let given = rustix::fs::fstat(folder).and_then(|stat| match is_unfinished(&stat) {
+            true => rustix::fs::fchmod(folder, self.metadata.left(NEW_MODE, folder).into()),
+            false => Ok(()),
+        });
+        given.map_err(|error| TransferError::path("set the mode of", &target.folder_path, error))
     }
 
     fn remove_marks(&self) -> Result<(), TransferError> {

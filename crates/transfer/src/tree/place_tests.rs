@@ -1,7 +1,7 @@
 use super::*;
 use crate::tree::needed::Need;
 use blake3::hazmat::HasherExt;
-use howdah_wire::{Delete, OfferedFile, Span};
+use howdah_wire::{Delete, Offered, OfferedFile, Span};
 use std::fs;
 use std::io::IoSlice;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -137,6 +137,7 @@ fn begun(placement: &Placement) -> (Draft, Vec<u8>, Span) {
 
 fn offered(name: &str, size: u64, mtime_ns: i64) -> OfferedFile {
     OfferedFile {
+        kind: Offered::File,
         source: 0,
         path: path(name),
         size,

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use howdah_wire::limits::{MAX_PIECE_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{
-    Answer, Checked, Checksum, Compare, Extraneous, Memory, Offer, ProtocolError, Scanned, Span,
-    Totals, TreePath,
+    Answer, Checked, Checksum, Compare, Extraneous, Kind as Told, Memory, Offer, ProtocolError,
+    Scanned, Span, Totals, TreePath,
 };
 
 use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
 use crate::session::comparing::Asked;
-use crate::session::listing::{Action, Listing};
+use crate::session::listing::Listing;
 use crate::tree::block::{BigFile, Block, Unchecked};
 use crate::tree::entry::{Entry, Kind};
 use crate::tree::inlet::PipedBlock;
@@ -142,14 +142,17 @@ impl Queue {
         }
         match &entry.kind {
             _ if state.offers.fresh() => state.ready.add(entry, Vec::new()),
-            Kind::File { .. } => {
+            kind if self.dry_run || matches!(kind, Kind::File { .. }) => {
+                match kind.told() {
+                    Told::File => {}
+                    Told::Folder => state.passed.folders += 1,
+                    Told::Link | Told::HardLink => state.passed.links += 1,
+                    Told::Special => state.passed.special_files += 1,
+                }
                 // No stream has anything to do yet; to wake one for each file would cost more than the file does.
                 state.offers.add(entry);
                 return Ok(());
             }
-            Kind::Folder(_) if self.dry_run => state.passed.folders += 1,
-            Kind::Link { .. } | Kind::HardLink { .. } if self.dry_run => state.passed.links += 1,
-            Kind::Special { .. } if self.dry_run => state.passed.special_files += 1,
             _ => state.ready.add(entry, Vec::new()),
         }
         self.changed.notify_one();
@@ -207,14 +210,15 @@ impl Queue {
                 _ => 0,
             };
             let needed = matches!(needs, Needs::Content(_));
-            if !needed {
+            let kind = entry.kind.told();
+            if !needed && kind == Told::File {
                 state.skipped.files += 1;
                 state.skipped.bytes = state.skipped.bytes.saturating_add(size);
                 there.push((entry.source, entry.path.clone()));
             }
             if self.dry_run {
-                let action = Action::of(needed);
-                state.listed.add(entry.source, entry.path, size, action);
+                let listed = &mut state.listed;
+                listed.add_answered(entry.source, entry.path, kind, size, needed);
                 continue;
             }
             match (needs, entry.kind) {
@@ -320,7 +324,7 @@ impl Queue {
             .for_each(|extraneous| listed.add_extraneous(extraneous));
     }
 
-    /// Dry run: each file with whether it would be sent.
+    /// Dry run: what would be sent or made, and each file that is there.
     pub fn take_listed(&self) -> Listing {
         std::mem::take(&mut lock(&self.state).listed)
     }

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use howdah_wire::{Extraneous, printable};
+use howdah_wire::{Extraneous, Kind, printable};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
@@ -59,11 +59,7 @@ pub fn remove(
 }
 
 fn remove_one(placement: &Placement, candidate: &Candidate, last: &mut Open) -> Result<(), Errno> {
-    let Extraneous {
-        source,
-        path,
-        folder,
-    } = &candidate.extraneous;
+    let Extraneous { source, path, kind } = &candidate.extraneous;
     let found = placement.relative(*source, path);
     let (target, relative) = found.map_err(|_| Errno::NOENT)?;
     let (parent, name) = parent_and_name(&relative);
@@ -81,9 +77,9 @@ fn remove_one(placement: &Placement, candidate: &Candidate, last: &mut Open) -> 
     let Some((_, above, parent)) = &*last else {
         return Err(Errno::NOENT);
     };
-    let flags = match folder {
-        true => AtFlags::REMOVEDIR,
-        false => AtFlags::empty(),
+    let flags = match kind {
+        Kind::Folder => AtFlags::REMOVEDIR,
+        _ => AtFlags::empty(),
     };
     let unlink = || {
         // Another copy may have taken it up since it was found; the lock is held until it is gone.

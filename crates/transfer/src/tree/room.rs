@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use howdah_wire::{Delete, OfferedFile, TreePath, printable};
+use howdah_wire::{Delete, Offered, OfferedFile, TreePath, printable};
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 
@@ -173,7 +173,7 @@ impl Placement {
         std::mem::take(&mut *lock(&self.in_the_way))
     }
 
-    /// Why a file that is needed will not have its name, for what has it; `None` where it will. Of a dry run, what would
+    /// Why something that is needed will not have its name, for what has it; `None` where it will. Of a dry run, what would
     /// go for it is noted.
     pub(super) fn kept_out(
         &self,
@@ -200,44 +200,35 @@ impl Placement {
                 }
                 if only_look {
                     let shown = printable(&display);
+                    let what = match file.kind {
+                        Offered::Link(_) => "link",
+                        Offered::Special { .. } => "special file",
+                        _ => "file",
+                    };
                     self.foresee(format!(
-                        "would remove the empty folder {shown}: the source has a file of that name"
+                        "would remove the empty folder {shown}: the source has a {what} of that name"
                     ));
                 }
                 None
             }
             Ok(stat) => device_stays(stat, &display).map(|error| error.to_string()),
-            // Those that a job removes are found with the others.
-            Err(Errno::NOTDIR | Errno::LOOP) if only_look && !self.room.deletes() => {
-                self.foresee_folder(target, relative);
-                None
-            }
             Err(_) => None,
         }
     }
 
-    /// Finds what would go for a folder in which something is needed, and says so once.
-    fn foresee_folder(&self, target: &Target, relative: &[u8]) {
-        let Some(root) = &target.folder else { return };
-        let slashes = (0..relative.len()).filter(|&at| relative[at] == b'/');
-        for end in slashes {
-            let folder = &relative[..end];
-            if !matches!(open_folder(root, folder), Err(Errno::NOTDIR | Errno::LOOP)) {
-                continue;
-            }
-            // The name by which the source itself is called stays as it is.
-            let is_top = target.name.is_some() && parent_and_name(folder).0.is_empty();
-            if !is_top {
-                let shown = printable(&target.display(folder));
-                self.foresee(format!(
-                    "would remove {shown}: the source has a folder of that name"
-                ));
-            }
-            return;
+    /// Says what would go for a folder that is needed.
+    pub(super) fn foresee_folder(&self, target: &Target, relative: &[u8]) {
+        // Those that a job removes are found with the others, and the name by which the source itself is called stays.
+        let is_top = target.name.is_some() && parent_and_name(relative).0.is_empty();
+        if !self.room.deletes() && !is_top {
+            let shown = printable(&target.display(relative));
+            self.foresee(format!(
+                "would remove {shown}: the source has a folder of that name"
+            ));
         }
     }
 
-    fn foresee(&self, line: String) {
+    pub(super) fn foresee(&self, line: String) {
         let mut foreseen = lock(&self.foreseen);
         if foreseen.last != line {
             foreseen.last.clone_from(&line);
@@ -263,7 +254,7 @@ impl Placement {
 #[derive(Debug, Default)]
 pub(super) struct Foreseen {
     lines: Vec<String>,
-    /// Files of one folder come one behind the other.
+    /// What is said of one name is said once.
     last: String,
 }
 

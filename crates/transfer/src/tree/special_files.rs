@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use crate::error::{TransferError, plain};
 use crate::tree::destination::{Destination, open_as_path, temporary_name};
-use crate::tree::metadata::NotKept;
+use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::place::{Placement, not_asked_for};
 use crate::tree::stat::{of_special, special};
 
@@ -26,12 +26,25 @@ pub enum Made {
 }
 
 /// The kind of file that it is, and the number of a device.
-fn node(kind: Special, (major, minor): (u32, u32)) -> (FileType, u64) {
+pub(super) fn node(kind: Special, (major, minor): (u32, u32)) -> (FileType, u64) {
     let number = match kind.is_device() {
         true => rustix::fs::makedev(major, minor),
         false => 0,
     };
     (of_special(kind), number)
+}
+
+impl Metadata {
+    /// A line for a special file that this process makes none of.
+    pub(super) fn makes_no_node(&self, kind: Special, display: &[u8]) -> Option<String> {
+        let why = match (kind.is_device() && !self.privileged, self.by_name) {
+            (true, _) => ", which root alone makes",
+            (false, false) => ", and this login makes none",
+            (false, true) => return None,
+        };
+        let (shown, what) = (printable(display), special(of_special(kind)));
+        Some(format!("left out {shown}: {what}{why}"))
+    }
 }
 
 impl Placement {
@@ -60,20 +73,10 @@ impl Placement {
             return Ok(Made::Yes);
         }
         let destination = self.destination(source, path)?;
-        let shown = printable(&destination.display);
+        if let Some(line) = metadata.makes_no_node(kind, &destination.display) {
+            return Ok(Made::LeftOut(line));
+        }
         let (file_type, number) = node(kind, device);
-        if kind.is_device() && !metadata.privileged {
-            let what = special(file_type);
-            return Ok(Made::LeftOut(format!(
-                "left out {shown}: {what}, which root alone makes"
-            )));
-        }
-        if !metadata.by_name {
-            let what = special(file_type);
-            return Ok(Made::LeftOut(format!(
-                "left out {shown}: {what}, and this login makes none"
-            )));
-        }
         let made = self.put_special(&destination, attributes, file_type, number);
         Ok(match made {
             Ok(None) => {
@@ -168,7 +171,7 @@ impl Placement {
     }
 }
 
-fn is_node(stat: &Stat, file_type: FileType, number: u64) -> bool {
+pub(super) fn is_node(stat: &Stat, file_type: FileType, number: u64) -> bool {
     let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
     FileType::from_raw_mode(stat.st_mode) == file_type && (!is_device || stat.st_rdev == number)
 }

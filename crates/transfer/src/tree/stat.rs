@@ -1,6 +1,6 @@
 //! What stat(2) says of a file, in the terms of this crate.
 
-use howdah_wire::Special;
+use howdah_wire::{Kind, Special};
 use rustix::fs::{FileType, Stat};
 
 /// What a file is that cannot be copied.
@@ -10,6 +10,16 @@ pub(crate) fn special(kind: FileType) -> &'static str {
         FileType::Socket => "it is a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "it is a device",
         _ => "it is neither file, folder nor link",
+    }
+}
+
+/// What something is in the list of a dry run.
+pub(super) fn kind_of(stat: &Stat) -> Kind {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Folder,
+        FileType::Symlink => Kind::Link,
+        _ => Kind::Special,
     }
 }
 

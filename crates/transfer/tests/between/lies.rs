@@ -10,7 +10,7 @@ use std::time::Duration;
 use howdah_transfer::{Reach, Session, TransferError};
 use howdah_wire::{
     Content, Conversation, DataPort, FarHello, FileDigest, FrameReader, Hello, Message, Offer,
-    OfferedFile, Scanned, Side, TreePath, encode, preamble,
+    Offered, OfferedFile, Scanned, Side, TreePath, encode, preamble,
 };
 use serde_json::json;
 
@@ -194,6 +194,7 @@ fn an_end_asks_the_other_for_nothing() {
 #[test]
 fn a_sender_that_lies_of_what_it_has_is_told_so() {
     let file = OfferedFile {
+        kind: Offered::File,
         source: 9,
         path: TreePath::try_from(b"x".to_vec()).unwrap(),
         size: 1,

@@ -58,7 +58,7 @@ fn greeted(near: UnixStream) -> (Session, u16) {
     (session, hello["port"].as_u64().unwrap().try_into().unwrap())
 }
 
-fn between(mut job: Value, connects: &str) -> Value {
+pub fn between(mut job: Value, connects: &str) -> Value {
     job["between"] = json!({
         "sender": "one", "receiver": "two", "connects": connects, "to": [HERE], "from": HERE,
     });
@@ -85,7 +85,7 @@ fn run_with(job: &Value, reaches: [Reach; 2]) -> Result<Value, String> {
     Ok(serde_json::from_slice(&outcome).unwrap())
 }
 
-fn run(job: &Value) -> Result<Value, String> {
+pub fn run(job: &Value) -> Result<Value, String> {
     run_with(job, Default::default())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::ProtocolError;
+use crate::kind::Offered;
 use crate::limits::{MAX_COMPARED_OFFERS_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN};
 use crate::message::{Answer, Compare, Compared, Job, Message, Offer, OfferedFile, Same};
 use crate::span::check_found;
@@ -12,6 +13,8 @@ use crate::span::check_found;
 pub(super) struct Files {
     /// Whether the receiver has said that nothing is there yet.
     fresh: bool,
+    /// Whether more than files is offered.
+    dry_run: bool,
     offered: u64,
     answered: u64,
     /// What is asked for and comes of a job that tells files by their content; `None` for others.
@@ -30,6 +33,7 @@ struct Comparing {
 impl Files {
     pub(super) fn begin(&mut self, job: &Job) {
         self.comparing = (job.skip.same == Same::Content).then(Comparing::default);
+        self.dry_run = job.dry_run;
     }
 
     pub(super) fn accept(&mut self, fresh: bool) {
@@ -68,6 +72,9 @@ impl Files {
         let sound = |file: &OfferedFile| file.attributes().is_sound();
         if !offer.files.iter().all(sound) {
             return Err(ProtocolError("an offer of a file that cannot be"));
+        }
+        if !self.dry_run && offer.files.iter().any(|file| file.kind != Offered::File) {
+            return Err(ProtocolError("an offer of what is no file"));
         }
         let open = self.offered - self.answered;
         let most = match self.comparing {
@@ -150,6 +157,22 @@ mod tests {
         push.hear(&offer(0, 5)).unwrap();
         assert!(push.hear(&offer(4, 5)).is_err());
         assert!(push.hear(&offer(5, MAX_OFFERED_FILES + 1)).is_err());
+    }
+
+    #[test]
+    fn only_a_dry_run_offers_what_is_no_file() {
+        let Message::Offer(mut offered) = offer(0, 2) else {
+            panic!("it is one");
+        };
+        offered.files[1].kind = Offered::Folder;
+        for dry_run in [true, false] {
+            let mut push = far_with(Job {
+                dry_run,
+                ..plain(Direction::Push)
+            });
+            let heard = push.hear(&Message::Offer(offered.clone()));
+            assert_eq!(heard.is_ok(), dry_run);
+        }
     }
 
     #[test]

@@ -66,6 +66,7 @@ mod tests {
     use super::*;
     use crate::conversation::Conversation;
     use crate::conversation::tests::{far_with, near_with, plain};
+    use crate::kind::Kind;
     use crate::limits::{MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_EXTRANEOUS};
     use crate::message::{Direction, Finished, Message};
     use crate::removal::{Delete, Held};
@@ -165,7 +166,7 @@ mod tests {
         let some = Extraneous {
             source: 0,
             path: TreePath::default(),
-            folder: true,
+            kind: Kind::Folder,
         };
         let list = |count| Message::Extraneous(vec![some.clone(); count]);
         assert!(said(

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::keep::Keep;
+use crate::kind::Offered;
 use crate::limits::MIN_LIMIT_BPS;
 use crate::message::{
     Answer, DataPort, FileDigest, Hello, Named, Names, Offer, OfferedFile, Progress, Scanned, Skip,
@@ -70,6 +71,7 @@ pub fn offer(first: u64, files: usize) -> Message {
     let file = OfferedFile {
         source: 0,
         path: TreePath::default(),
+        kind: Offered::File,
         size: 1,
         mtime_ns: 0,
         mode: 0o644,

@@ -5,7 +5,7 @@ use howdah_wire::limits::{
     MAX_NAMES_OPEN, MAX_OFFERED_FILES, MAX_OFFERS_OPEN, MAX_SOURCES, MAX_SPENT_NS,
     MAX_STEERINGS_OPEN, MAX_STREAMS, MIN_LIMIT_BPS,
 };
-use howdah_wire::{Direction, Job, Message, Peer, Same, Side, Spent, Way};
+use howdah_wire::{Direction, Job, Message, Offered, OfferedFile, Peer, Same, Side, Spent, Way};
 
 /// The account of one end.
 #[derive(Default)]
@@ -140,6 +140,8 @@ impl Ledger {
             Message::Offer(offer) => {
                 assert_eq!(offer.first, self.offered);
                 assert!((1..=MAX_OFFERED_FILES).contains(&offer.files.len()));
+                let is_file = |file: &OfferedFile| file.kind == Offered::File;
+                assert!(self.dry_run || offer.files.iter().all(is_file));
                 self.offered += offer.files.len() as u64;
                 let most = MAX_OFFERED_FILES * (MAX_OFFERS_OPEN + 2);
                 assert!(self.offered - self.answered <= most as u64);

@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use howdah_wire::limits::{MAX_STEERINGS_OPEN, MAX_TEXT_BYTES};
-use howdah_wire::{Finished, Job, Limit, Message, OfferedFile, Steered, Totals, printable_within};
+use howdah_wire::{
+    Finished, Job, Limit, Message, Offered, OfferedFile, Steered, Totals, printable_within,
+};
 
 use super::movement::Movement;
 use super::{ENDS, End, Jobs};
@@ -18,7 +20,7 @@ use crate::end::digests::Digest;
 use crate::error::TransferError;
 use crate::session::control::{Control, Event, MAX_EVENTS, Onward};
 use crate::session::job::Between;
-use crate::session::listing::{Action, Listing};
+use crate::session::listing::Listing;
 use crate::session::memory::MemoryMark;
 use crate::session::names;
 use crate::session::report::Account;
@@ -320,13 +322,14 @@ impl<'a> Relay<'a> {
         self.movement.steps.answered += needed.len() as u64;
         let mut notes = lock(&self.context.board.notes);
         for (&needed, file) in needed.iter().zip(self.offered.drain(..needed.len())) {
-            if !needed {
+            if !needed && file.kind == Offered::File {
                 notes.skipped.files += 1;
                 notes.skipped.bytes = notes.skipped.bytes.saturating_add(file.size);
             }
             if self.context.job.dry_run {
-                let action = Action::of(needed);
-                self.listed.add(file.source, file.path, file.size, action);
+                let kind = file.kind.kind();
+                self.listed
+                    .add_answered(file.source, file.path, kind, file.size, needed);
             }
         }
     }
@@ -368,7 +371,7 @@ impl<'a> Relay<'a> {
         let board = &self.context.board;
         let ended = Instant::now();
         let [sent, received] = self.finished.map(Option::unwrap_or_default);
-        // Only files are offered, so of a dry run only the sender knows what else there is.
+        // Of a dry run only the sender counts what else than files there is.
         let made = match self.context.job.dry_run {
             true => sent.totals,
             false => received.totals,
