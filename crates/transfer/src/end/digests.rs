@@ -206,16 +206,18 @@ impl Sink {
                 }
                 Ok(())
             }
-            // The sum is of all, so those behind one that cannot be written are gone through too.
-            Self::File(file) => digests.into_iter().fold(Ok(()), |written, digest| {
-                written?;
-                let name = naming().name(digest.source, &digest.path);
-                write_line(
-                    file,
-                    &blake3::Hash::from_bytes(digest.blake3).to_hex(),
-                    &name,
-                )
-            }),
+            Self::File(file) => {
+                let mut written = Ok(());
+                // The sum is of all, so those behind one that cannot be written are gone through too.
+                for digest in digests {
+                    if written.is_ok() {
+                        let name = naming().name(digest.source, &digest.path);
+                        let digest = blake3::Hash::from_bytes(digest.blake3).to_hex();
+                        written = write_line(file, &digest, &name);
+                    }
+                }
+                written
+            }
         };
         if let Err(error) = written {
             *self = Self::Failed(plain(&error));

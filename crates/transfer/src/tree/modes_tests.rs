@@ -130,6 +130,7 @@ fn after_a_copy(keep: Keep, source_mode: u32, same: bool) -> u32 {
             mode: attributes.mode,
             owner: attributes.owner.clone(),
             xattrs: None,
+            kind: Offered::File,
         };
         let not_kept = |why| panic!("{why}");
         let need = placement.needs(&offered, false, not_kept).unwrap();

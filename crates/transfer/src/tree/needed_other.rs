@@ -73,7 +73,7 @@ impl Placement {
             }
             _ => self.kept_out(file, target, &relative, there, true),
         };
-        let refused = || self.foreseen_refusal(file.source, target, &relative, there);
+        let refused = || self.foreseen_refusal(file, target, &relative, there);
         Ok(match kept_out.or_else(refused) {
             Some(why) => {
                 not_kept(why);
