@@ -148,13 +148,16 @@ pub mod name_lists {
         if let Some(error) = error {
             assert_shown(&error, 2 * MOST_SHOWN);
         }
+        // What `./` before a name says of the source itself has no line of its own.
+        let is_itself = |name: &Named| name.path.is_root() && !name.content;
+        assert!(names.iter().filter(|name| is_itself(name)).count() <= 1);
+        let (_, names): (Vec<_>, Vec<_>) = names.into_iter().partition(is_itself);
         let mut again = Vec::new();
         for Named { path, content } in &names {
             if !path.is_root() {
                 assert_inside(path.as_bytes());
             }
-            assert!(*content || !path.is_root());
-            again.extend(b"./");
+            again.extend(b"/");
             again.extend(path.as_bytes());
             again.extend(if *content { &b"/."[..] } else { b"" });
             again.extend(if nul_separated { &b"\0"[..] } else { b"\r\n" });
@@ -188,7 +191,7 @@ pub mod name_lists {
     fn meant(text: &[u8], nul_separated: bool) -> (Vec<Named>, bool) {
         use std::os::unix::ffi::OsStrExt;
         use std::path::{Component, Path};
-        let mut names = Vec::new();
+        let (mut names, mut itself) = (Vec::new(), false);
         for line in text.split(|byte| *byte == if nul_separated { 0 } else { b'\n' }) {
             let long = line.len() > MAX_PATH_BYTES + 1;
             let line = match line.strip_suffix(b"\r") {
@@ -211,7 +214,17 @@ pub mod name_lists {
             let last = line.rsplit(|byte| *byte == b'/').next();
             let content = matches!(last, Some(b"" | b"." | b".."));
             match TreePath::try_from(parts.join(&b'/')) {
-                Ok(path) if !long => names.push(Named { path, content }),
+                Ok(path) if !long => {
+                    if line.starts_with(b"./") && !path.is_root() && !itself {
+                        itself = true;
+                        let path = TreePath::default();
+                        names.push(Named {
+                            path,
+                            content: false,
+                        });
+                    }
+                    names.push(Named { path, content });
+                }
                 _ => {
                     names.truncate(names.len() / MAX_NAMES * MAX_NAMES);
                     return (names, false);
@@ -227,6 +240,12 @@ pub mod name_lists {
             b"\x01\0a\nb\0#c\0\0d/.\0e\r".to_vec(),
             b"\0\xffa\nb\n".to_vec(),
             [b"\0\0".to_vec(), b"a\n".repeat(MAX_NAMES + 1)].concat(),
+            [
+                b"\0\0".to_vec(),
+                b"a\n".repeat(MAX_NAMES - 1),
+                b"./b\nc\n".to_vec(),
+            ]
+            .concat(),
             [b"\x01\0".to_vec(), b"x".repeat(256)].concat(),
         ]
     }

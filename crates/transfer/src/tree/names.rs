@@ -21,6 +21,8 @@ pub struct NamesFile<R = File> {
     nul_separated: bool,
     /// Whether a name began with `./`, which names the source itself too, as to rsync.
     itself: bool,
+    /// A name for which the last message had no room.
+    left: Option<Named>,
 }
 
 impl<R: Read> NamesFile<R> {
@@ -30,6 +32,7 @@ impl<R: Read> NamesFile<R> {
             reader: BufReader::new(file),
             nul_separated,
             itself: false,
+            left: None,
         }
     }
 
@@ -38,9 +41,8 @@ impl<R: Read> NamesFile<R> {
     /// # Errors
     /// When the file cannot be read, or a name can be none.
     pub fn next_names(&mut self) -> Result<Names, TransferError> {
-        let mut names = Vec::new();
-        // A line may stand for two names.
-        while names.len() < MAX_NAMES - 1 {
+        let mut names = Vec::from_iter(self.left.take());
+        while names.len() < MAX_NAMES {
             let mut text = Vec::new();
             let separator = if self.nul_separated { 0 } else { b'\n' };
             let mut read = (&mut self.reader)
@@ -78,7 +80,10 @@ impl<R: Read> NamesFile<R> {
                         content: false,
                     });
                 }
-                names.push(name);
+                match names.len() {
+                    MAX_NAMES => self.left = Some(name),
+                    _ => names.push(name),
+                }
             }
         }
         Ok(Names {

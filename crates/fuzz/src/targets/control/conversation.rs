@@ -46,7 +46,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let deletes = |heard| [begin(heard, 0), vec![1, 0, 0], end(2)].concat();
     let far_hello = vec![1, 1, 1, b'0', 0, 7, 0, 1, b'a', 1, 1, 0];
     let offer = vec![
-        1, 4, 0, 0, 0, 1, b'f', 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3,
+        1, 4, 0, 0, 0, 1, b'f', 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3,
     ];
     let answer = |heard| vec![heard, 5, 0, 1, 3];
     let finished = vec![1, 12, 0, 0, 0];
