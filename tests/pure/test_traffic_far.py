@@ -228,7 +228,7 @@ def test_a_record_is_kept_and_told(tmp_path: Path) -> None:
 
 def test_traffic_of_another_version_is_said_to_be() -> None:
     strange = msgspec.structs.replace(record(), kind="traffic", traffic={"loads": 3})
-    with pytest.raises(HowdahError, match="does not know"):
+    with pytest.raises(HowdahError, match="has traffic that this version cannot read"):
         summary.described(strange)
 
 

@@ -15,6 +15,7 @@ const MAX_LIST_BYTES: usize = 64 << 10;
 /// The mode in which a folder is made that is to get one later: closed to all but its owner, and with the sticky bit,
 /// which means nothing there. It tells the folder from one that was there, also to a copy after one that was cut.
 pub const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
+
 /// The mode in which a folder is made that gets its own at the end; `perms` says whether that is its source's.
 pub fn new_folder_mode(perms: bool) -> Mode {
     if perms { Mode::RWXU } else { UNFINISHED }

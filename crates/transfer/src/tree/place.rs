@@ -23,7 +23,7 @@ use crate::tree::folders::{Folder, FolderMode, Folders};
 use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
-use crate::tree::new_modes::{NEW_MODE, is_unfinished};
+use crate::tree::new_modes::{NEW_MODE, is_unfinished, left, umask};
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::refused::{Judged, Refusing};
@@ -449,7 +449,7 @@ impl Placement {
             return Ok(());
         };
         let given = rustix::fs::fstat(folder).and_then(|stat| match is_unfinished(&stat) {
-            true => rustix::fs::fchmod(folder, self.metadata.left(NEW_MODE, folder).into()),
+            true => rustix::fs::fchmod(folder, left(NEW_MODE, folder, umask()).into()),
             false => Ok(()),
         });
         given.map_err(|error| TransferError::path("set the mode of", &target.folder_path, error))

@@ -116,10 +116,10 @@ impl Targets {
                 )));
             }
             Err(Errno::NOENT) if must_be_folder => {
-                // One that is to get what is kept of its source is private until then.
+                // One that is to get what is kept of its source is private until then. Of a list, only its end tells.
                 let is_to_get = job.keep.top && names.contains(&BaseName::Contents);
                 let mode = match is_to_get {
-                    true => new_folder_mode(job.keep.perms),
+                    true => new_folder_mode(job.keep.perms && !job.named),
                     false => Mode::from_raw_mode(0o777),
                 };
                 let folder = make_folder(destination, mode, job.dry_run, reach)?;
