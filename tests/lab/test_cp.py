@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def test_the_options_of_rsync_are_taken_and_a_slash_is_explained(
     there = tmp_path / "there"
     there.mkdir()
     dry = cp("-avn", f"{source}/", f"far:{there}")
-    listed = [line.split(maxsplit=3)[-1] for line in dry.stdout.splitlines() if line.startswith("copy ")]
+    listed = re.findall(r"^copy +(?:folder|link|[\d.]+ \w+)  (.*)$", dry.stdout, re.MULTILINE)
     assert len(listed) == len(["src/", *tree(source)])
     plain = [name for name in listed if "\\" not in name]
     assert plain == sorted(plain, key=lambda name: name.replace("/", "\0"))
