@@ -103,7 +103,8 @@ def some_runs(sweeper: Sweeper, least: int) -> Callable[[], bool]:
 @pytest.mark.beside
 @pytest.mark.parametrize("host", ["fd77::2", "[fd77::2]"])
 def test_a_host_may_be_an_ipv6_address(sweeper: Sweeper, host: str) -> None:
-    sweeper.plan.write_text(HOST.replace("far", host).replace("50", "1") + 'buffer = "1MB"\n')
+    once = "repeats = 1\nlate_again = 0"
+    sweeper.plan.write_text(HOST.replace("far", host).replace("repeats = 50", once) + 'buffer = "1MB"\n')
     with lab.started(lab.symmetric(10**9, 1_000_000), sshd=True) as wan:
         argv = [sys.executable, "-m", "howdah", "sweep", str(sweeper.plan), "--beside-others"]
         done = wan.run("near", argv, env=sweeper.env, capture_output=True, text=True, timeout=60)
