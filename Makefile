@@ -150,7 +150,8 @@ audit: ## cargo-deny on deny.toml, with advisories, and pip-audit: needs the net
 	@scripts/audit.sh
 
 .PHONY: records
-records: build ## write in docs/results.md what has changed since each kept record
+records: build ## write in docs/results.md what has changed since each kept record, and which fuzzed inputs still count
+	@$(BIN)/python -m bench.fuzz --page
 	$(RUN) -m bench.standing
 
 .PHONY: snapshots
