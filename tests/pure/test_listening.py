@@ -394,6 +394,14 @@ def test_what_could_not_be_told_and_routes_that_moved_are_said() -> None:
     ]
 
 
+def test_cubic_streams_that_were_counted_are_said() -> None:
+    kept = HeardThen(t_s=6.0, background="1 cubic", probability=0.94)
+    listened = Listened(by="icmp", fairness=0.5, heard=[kept], counted=2)
+    assert in_words(listened, PLAN)[1] == (
+        "Counted 2 CUBIC streams of competing traffic, by how the queue grew between losses"
+    )
+
+
 def test_a_change_that_was_not_kept_says_why() -> None:
     listened = Listened(
         by="icmp",

@@ -248,6 +248,18 @@ class ChangeArbiter:
         default_bps = self.default_bps if before.probed_bps is not None else None
         return replace(known, default_bps=default_bps).shared_out()
 
+    @property
+    def may_count(self) -> bool:
+        """Whether CUBIC streams may be counted by the queue: ours are paced, and nobody else may fill it."""
+        kind = sure_kind(self.belief)
+        return self.has_fair_pace and not self.exclusive and (kind is None or kind[0] in {"loss", "nobody"})
+
+    def counted(self, streams: int | None) -> "ChangeArbiter":
+        """The same where so many CUBIC streams of others were counted: the share follows."""
+        if (streams or 0) == self.path.capacity.counted:
+            return self
+        return self._with_capacity(replace(self.path.capacity, counted=streams or 0)).shared_out()
+
     def _with_capacity(self, capacity: PathCapacity) -> "ChangeArbiter":
         return replace(self, path=replace(self.path, capacity=capacity))
 

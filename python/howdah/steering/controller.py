@@ -156,6 +156,7 @@ class SharedPathController:
             base_rtt_s=self._round_trips.base_rtt_s,
             queue_bdp=self._round_trips.queue_bdp if self._verdicts else None,
             capacity_bps=self._state.arbiter.capacity_bps,
+            counted=self._state.count.streams,
             verdicts=self._verdicts,
             cannot_tell=self._cannot,
             heard=self._heard,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from howdah.probing.series import Floats
 from howdah.steering.arbiter import ChangeArbiter, Command
 from howdah.steering.capacity_probe import NO_DIPS, CapacityProbe
+from howdah.steering.counting import NO_COUNT, Count
 from howdah.steering.exclusivity import NOT_FINDING, ExclusivityProbe
 from howdah.steering.moves import decide
 from howdah.steering.pace import CONTROL, Pace, Path, Start
@@ -108,6 +109,7 @@ class State:
     """The phase in which it was given."""
     capacity: CapacityProbe = NO_DIPS
     exclusivity: ExclusivityProbe = NOT_FINDING
+    count: Count = NO_COUNT
     pace: Pace | None = None
     start: Start | None = None
     begin_bps: float | None = None
@@ -238,6 +240,7 @@ def _on_new_route(state: State) -> State:
         arbiter=state.arbiter.on_new_route(),
         capacity=state.capacity.on_new_route(),
         exclusivity=state.exclusivity.on_new_route(),
+        count=NO_COUNT,
     )
 
 
@@ -259,7 +262,7 @@ def _tick(state: State, tick: Tick) -> Stepped:
     if state.in_flight is not None or tick.look.t_s < state.waits_s:
         return replace(state, arbiter=arbiter), None
     arbiter, command = decide(arbiter, tick.look)
-    state = replace(state, arbiter=arbiter)
+    state = _counted(replace(state, arbiter=arbiter), tick)
     if command is not None:
         return _change(state, command)
     state, command = _restored(state)
@@ -361,6 +364,27 @@ def _bound(state: State, tick: Tick) -> Stepped:
         # It is the plan's bound that holds them.
         return replace(state, pace=pace.made(None)), None
     return _bounded(state, Bound(each_bps), Event.BOUND)
+
+
+def _counted(state: State, tick: Tick) -> State:
+    """Counts the CUBIC streams of others by the queue that they make, while ours have no more than a share.
+
+    Dips are left out: others keep their windows meanwhile.
+    """
+    pace, arbiter, rtt_s, rates_bps = state.pace, state.arbiter, tick.rtt_s, tick.rates_bps
+    base_s, carries_bps = tick.base_rtt_s, arbiter.capacity_bps
+    if not arbiter.may_count:
+        return replace(state, arbiter=arbiter.counted(None), count=NO_COUNT)
+    share_bps = arbiter.share_bps
+    if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None or state.start is not None:
+        return state
+    if pace is None or pace.bound_bps > (1 + TUNED.pace_worth) * share_bps:
+        return replace(state, count=state.count.broken())
+    if sum(rates_bps) < TUNED.pace_even * share_bps:
+        # A busy host sends less for a moment.
+        return state
+    count = state.count.look(tick.look.t_s, rtt_s, base_s, carries_bps - share_bps)
+    return replace(state, count=count, arbiter=arbiter.counted(count.streams))
 
 
 _REASONS = {

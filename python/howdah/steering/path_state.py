@@ -30,6 +30,8 @@ class PathCapacity:
     """This transfer, and as many streams as were told when the path was measured."""
     probed_bps: float | None = None
     """The capacity measured beside others (``capacity_probe``)."""
+    counted: int = 0
+    """The CUBIC streams of others that were counted (``counting``); 0: none were."""
     exclusive: bool = False
     """Whether nobody else filled the path (``exclusivity``): then what had arrived is what it carries."""
 
@@ -45,8 +47,8 @@ class PathCapacity:
 
     @property
     def share_bps(self) -> float:
-        """An equal share of it."""
-        return (self.rate_bps or 0.0) / self.sharers
+        """An equal share of it; who was told when the path was measured stays in it."""
+        return (self.rate_bps or 0.0) / max(self.sharers, 1 + self.counted)
 
     def add(self, look: Look) -> "PathCapacity":
         """The same with what has arrived by the next look."""

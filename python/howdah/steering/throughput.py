@@ -10,7 +10,7 @@ from howdah.probing.series import queues
 from howdah.steering.tunables import TUNED
 from howdah.values.listened import Had
 
-_SEGMENT_BYTES = 1448
+SEGMENT_BYTES = 1448
 _ROUNDED = 1e-9
 _BURST_SEGMENTS = 2
 """The least that a paced stream sends at once (Linux 6.1, ``net.ipv4.tcp_min_tso_segs``)."""
@@ -57,7 +57,7 @@ class Meter:
         moved = max(0, two.bytes_done - one.bytes_done)
         again = max(0, two.retransmissions - one.retransmissions)
         rtts = [look.rtt_s for look in self.looks[first : last + 1] if look.rtt_s is not None]
-        segments = moved / _SEGMENT_BYTES + again
+        segments = moved / SEGMENT_BYTES + again
         return Had(
             rate_bps=moved * 8 / (two.t_s - one.t_s),
             rtt_s=sum(rtts) / len(rtts) if rtts else None,
@@ -165,7 +165,7 @@ def own_queue_s(streams: int, carries_bps: float, base_rtt_s: float) -> float:
 
     0 where it is too short to count as a queue.
     """
-    queue_s = streams * _BURST_SEGMENTS * _SEGMENT_BYTES * 8 / carries_bps
+    queue_s = streams * _BURST_SEGMENTS * SEGMENT_BYTES * 8 / carries_bps
     return queue_s if queues(base_rtt_s + queue_s, base_rtt_s) else 0.0
 
 

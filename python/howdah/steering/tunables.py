@@ -14,6 +14,7 @@ RATES = "tests/pure/test_steering_rates.py"
 SERIES = "tests/pure/test_steering_round_trips.py"
 BEFORE = "tests/pure/test_steering_before.py"
 OVERLOAD = "tests/pure/test_steering_overload.py"
+COUNT = "tests/pure/test_steering_counting.py"
 COPY = "tests/pure/test_listening.py"
 VALUE = "tests/pure/test_steering_shares.py"
 
@@ -340,6 +341,34 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The smallest change of a bound."""
     start_round_trips: Annotated[float, _of("round trips", 1, 100, OPS)] = 15.0
     """The round trips for which Reno begins: ten segments become a thousand in seven."""
+
+    # How many CUBIC streams there are beside paced streams.
+    count_step_s: Annotated[float, _of("s", 0.05, 5, COUNT)] = 0.25
+    """The length of the moments of which each gives its longest round trip."""
+    count_cut: Annotated[float, _of("of the round trip", 0, 1, COUNT)] = 0.03
+    """The part by which a round trip falls at a cut; of eight streams one cuts 4 %."""
+    count_cut_s: Annotated[float, _of("s", 0.1, 10, COUNT)] = 0.9
+    """The time within which it falls so."""
+    count_cut_round_trips: Annotated[float, _of("round trips", 1, 100, COUNT)] = 2.0
+    """The same in round trips, where that is longer. After twice as many, windows grow by the law again."""
+    count_longest_s: Annotated[float, _of("s", 1, 600, COUNT)] = 15.0
+    """The longest stretch; then another one begins."""
+    count_steps: Annotated[int, _of("moments", 5, 1000, COUNT)] = 8
+    """The fewest moments in a stretch; with few any polynomial fits."""
+    count_error: Annotated[float, _of("of the streams", 0, 1, COUNT)] = 0.2
+    """The largest standard error of what a stretch shows."""
+    count_least: Annotated[float, _of("streams", 0, 1, COUNT)] = 0.5
+    """Fewer streams are none that grow by the law."""
+    count_shows: Annotated[float, _of("of the streams", 0.5, 1, COUNT)] = 0.88
+    """The part of the streams that shows."""
+    count_most: Annotated[int, _of("streams", 1, 100, COUNT)] = 8
+    """The most streams that are counted: of more, a cut cannot be seen."""
+    count_stretches_least: Annotated[int, _of("stretches", 1, 20, COUNT)] = 2
+    """The fewest stretches that count."""
+    count_stretches_most: Annotated[int, _of("stretches", 1, 20, COUNT)] = 5
+    """The latest stretches, whose median counts."""
+    count_kept_s: Annotated[float, _of("s", 10, 600, COUNT)] = 120.0
+    """The time for which a stretch counts."""
 
 
 TUNED = Tunables()

@@ -93,6 +93,8 @@ class Listened(msgspec.Struct, frozen=True, kw_only=True):
     """The queue of the bottleneck as it was seen, in bandwidth × delay."""
     capacity_bps: float | None = None
     """The capacity of the path: measured by ``dips``, or the most that arrived in three seconds in a row."""
+    counted: int | None = None
+    """The CUBIC streams of others by the end, by how the queue grew beside paced streams; null: not known."""
     verdicts: int = 0
     """How often it was asked who is there and something could be said."""
     cannot_tell: str | None = None

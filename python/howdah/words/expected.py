@@ -139,6 +139,9 @@ def in_words(listened: Listened, plan: Plan) -> list[str]:
         lines.append(
             f"The path carries {format_rate(listened.capacity_bps)}, measured in {moments} of sending less"
         )
+    if listened.counted is not None:
+        others = count(listened.counted, "CUBIC stream")
+        lines.append(f"Counted {others} of competing traffic, by how the queue grew between losses")
     if not lines and listened.cannot_tell is None and not listened.moved:
         return []
     if not lines:
