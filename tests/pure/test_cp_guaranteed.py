@@ -300,6 +300,7 @@ def test_a_controller_that_goes_while_a_copy_runs_is_told_once_and_so_is_its_ret
         gone = told(mine)
         assert gone.startswith(f"no controller reached at {address} (")
         assert gone.endswith("; meanwhile images/base20 may be at its minimum")
+        assert mine.to_record().samples[-1].share_bps is None
         time.sleep(0.8)
         assert mine.news() is None
         with controlled(Listening(address=address.removeprefix("http://"))):

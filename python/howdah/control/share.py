@@ -366,6 +366,8 @@ class ShareRequest:
     def _unheard(self, error: HowdahError) -> None:
         now_s = time.monotonic()
         self._unheard_s = self._unheard_s or now_s
+        if self._in_force_s is not None and self._begun:
+            self._samples.append(ShareSample(t_s=now_s - self._in_force_s))
         if self._begun and not self._told and now_s - self._unheard_s >= PATIENCE_S:
             self._told, self._news = True, f"{error}; meanwhile {self._flow.flow} may be at its minimum"
 
