@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from samples import hosts
 
 from howdah import HowdahError
 from howdah import decide as paths
+from howdah.control.http.address import Listening
 from howdah.control.http.client import Client
 from howdah.control.share import Here, ShareRequest, own_flow, unenforced
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
@@ -273,6 +275,36 @@ def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
         ShareRequest(Client(lsst.url), "images", find),
     ):
         pass
+
+
+def test_a_controller_that_goes_while_a_copy_runs_is_told_once_and_so_is_its_return(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("howdah.control.share.PATIENCE_S", 0.3)
+    monkeypatch.setattr("howdah.control.share.LOOK_S", 0.1)
+
+    def told(mine: ShareRequest) -> str:
+        deadline = time.monotonic() + 10
+        while (said := mine.news()) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return said
+
+    with ExitStack() as ends:
+        with controlled() as here:
+            address = Client(here.url).address
+            mine = ends.enter_context(ask(here))
+            mine.begin(0)
+            time.sleep(0.5)
+            assert mine.news() is None
+        gone = told(mine)
+        assert gone.startswith(f"no controller reached at {address} (")
+        assert gone.endswith("; meanwhile images/base20 may be at its minimum")
+        assert mine.to_record().samples[-1].share_bps is None
+        time.sleep(0.8)
+        assert mine.news() is None
+        with controlled(Listening(address=address.removeprefix("http://"))):
+            assert told(mine) == f"the controller at {address} answers again"
 
 
 def test_what_a_share_gave() -> None:

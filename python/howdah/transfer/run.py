@@ -391,6 +391,8 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
         if (limit := run.valve.news()) is not None:
             ends.session.limit(msgspec.json.encode(limit))
             display.far_says(f"howdah: {now_in_words(limit.most_bps, paused=limit.paused)}\n")
+        if (news := run.service.news()) is not None:
+            display.far_says(f"howdah: {news}\n")
         if run.valve.paused:
             display.waiting(f"paused; continue with: howdah continue {run.id.rpartition('-')[2]}")
         steers = pilot

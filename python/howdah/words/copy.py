@@ -190,6 +190,9 @@ def _shared(share: Shared | None) -> list[str]:
     if share.range_bps is not None:
         least, most = map(format_rate, share.range_bps)
         rates = f"{most} on the wire" if least == most else f"between {least} and {most} on the wire"
+    unknown = sum(sample.share_bps is None for sample in share.samples)
+    if unknown:
+        rates += f" (not known in {unknown:,} of {count(len(share.samples), 'second')})"
     sent = "" if share.sent_bps is None else f", {format_rate(share.sent_bps)} sent"
     waited = (
         "" if share.waited_s is None else f", in force {format_duration(share.waited_s)} after the request"
