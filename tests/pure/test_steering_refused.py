@@ -1,6 +1,7 @@
 """What the machine does when a command is refused, and that what is in force is what it takes to be."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from beside import DEFAULT, ONE, PATH, Steered, arbiter_of
@@ -100,6 +101,36 @@ def test_the_end_of_a_slow_start_that_was_refused_is_asked_for_again() -> None:
     assert len(ends) == 2
     assert ends[1] - ends[0] >= TUNED.dwell_s
     assert state.sent.congestion_control == "cubic"
+
+
+def bounds_asked(refused_until_s: float, length_s: float) -> tuple[list[float], State]:
+    """When another bound is asked for on an empty path, from the first one on, and the state in the end."""
+    t_s, steered = paced()
+    # Reno is over, and nothing is measured beside.
+    state, asked_s = replace(steered.state, start=None).in_phase(), []
+    for number in range(1, round(length_s * 10)):
+        at_s = t_s + number / 10
+        bound_bps = state.sent.pacing_bps or 0
+        look = tick(at_s, rtt_s=PATH.base_rtt_s)
+        state, command = step(state, look._replace(rates_bps=[float(bound_bps)] * state.sent.streams))
+        if command is None:
+            continue
+        refused = None
+        if command.event is Event.BOUND:
+            asked_s.append(at_s)
+            refused = REFUSED if at_s < asked_s[0] + refused_until_s else None
+        state, _ = step(state, came(state, at_s, refused))
+    return [at_s - asked_s[0] for at_s in asked_s], state
+
+
+def test_a_refused_bound_is_asked_for_again_ever_later_and_the_pace_goes_on() -> None:
+    asked_s, state = bounds_asked(30.0, 120.0)
+    waits_s = [two - one for one, two in pairwise(asked_s)]
+    assert waits_s[:3] == [pytest.approx(wait_s, abs=0.25) for wait_s in (5, 10, 20)]
+    assert asked_s[3] == pytest.approx(35.0, abs=0.5)
+    assert len(asked_s) > 5
+    assert state.sent.pacing_bps is not None
+    assert state.sent.pacing_bps * state.sent.streams > 0.9 * CARRIES_BPS
 
 
 def probing() -> tuple[State, float]:

@@ -135,9 +135,7 @@ class Pace:
 
     def made(self, refused: str | None) -> "Pace":
         """The same when the bound asked for last is in force, or was refused."""
-        return (
-            replace(self, free_s=math.inf) if refused is not None else replace(self, each_bps=self.wanted_bps)
-        )
+        return self if refused is not None else replace(self, each_bps=self.wanted_bps)
 
 
 CONTROL = "reno"

@@ -12,6 +12,7 @@ EXCLUSIVE = "tests/pure/test_steering_exclusivity.py"
 PACE = "tests/pure/test_steering_pace.py"
 BEGIN = "tests/pure/test_steering_begin.py"
 RATES = "tests/pure/test_steering_rates.py"
+REFUSED = "tests/pure/test_steering_refused.py"
 SERIES = "tests/pure/test_steering_round_trips.py"
 BEFORE = "tests/pure/test_steering_before.py"
 OVERLOAD = "tests/pure/test_steering_overload.py"
@@ -171,6 +172,8 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The number of verdicts in a row that must prefer a change."""
     dwell_s: Annotated[float, _of("s", 0, 60, CHANGES)] = 5.0
     """The least time between two changes."""
+    refusals_most: Annotated[int, _of("commands", 1, 100, REFUSED)] = 5
+    """The number of refused commands in a row after which nothing is asked for any more."""
     settle_s: Annotated[float, _of("s", 0, 60, CHANGES)] = 2.0
     """The time in which a change settles."""
     settle_round_trips: Annotated[int, _of("round trips", 0, 100, CHANGES)] = 15
