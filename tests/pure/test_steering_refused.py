@@ -1,5 +1,6 @@
 """What the machine does when a command is refused, and that what is in force is what it takes to be."""
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -224,6 +225,30 @@ def test_where_nothing_is_measured_for_a_while_nothing_is_bounded(dips: bool) ->
     state, _ = step(state, came(state, t_s + 1.1))
     assert (state.phase, state.sent) == (Phase.PLANNED, PLAN)
     assert step(state, Resting(t_s + 2.0))[1] is None
+
+
+@pytest.mark.parametrize("step_number", range(1, 12))
+def test_a_limit_that_begins_at_any_time_of_a_test_ends_its_bound_until_it_is_over(step_number: int) -> None:
+    """Commands come into force half a second late, so one is in flight at every other time."""
+    state, _ = step(begun(stream_most_bps=1e7), Recognised(Belief({})))
+    due_s, limit_s, again = math.inf, math.inf, False
+    for number in range(1, 400):
+        t_s = number / 10
+        if t_s >= due_s:
+            state, _ = step(state, came(state, t_s))
+            due_s = math.inf
+        limited = limit_s <= t_s < limit_s + 10.0
+        # The queue ends where less is sent, and comes back.
+        rtt_s = PATH.base_rtt_s if state.sent.pacing_bps else 2 * PATH.base_rtt_s
+        state, command = step(state, Resting(t_s) if limited else tick(t_s, rtt_s))
+        if command is not None:
+            assert not limited or command.choice == PLAN
+            due_s = t_s + 0.5
+            limit_s = min(limit_s, t_s + step_number / 4)
+        if limit_s + 2.0 < t_s < limit_s + 10.0:
+            assert (state.sent, state.phase) == (PLAN, Phase.PLANNED)
+        again = again or (t_s > limit_s + 10.0 and state.sent.pacing_bps is not None)
+    assert again
 
 
 def test_a_dip_of_paced_streams_ends_in_the_plan_where_nothing_is_measured() -> None:
