@@ -31,6 +31,7 @@ class Reason(StrEnum):
     LESS_THAN_BEFORE = "it gave {part:.0%} of what there was before"
     NO_GROWTH = "it gave {part:.0%} of what there was before, and was to give more"
     RESENT = "{resent:.1%} had to be sent again, for {part:.0%} of what there was before"
+    REFUSED = "{times} changes in a row were refused, the last one for: {problem}"
     FAILED = "{problem}"
 
     def because(self, **fields: object) -> "Why":
