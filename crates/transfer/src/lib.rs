@@ -30,3 +30,5 @@ pub use tree::journal::Journal;
 #[doc(hidden)]
 pub use tree::names::NamesFile;
 pub use tree::reach::Reach;
+#[doc(hidden)]
+pub use tree::{needed, part, place, special_files, spool, target};

@@ -2,21 +2,23 @@
 
 #[allow(dead_code, reason = "other tests need the rest of it")]
 mod ends;
+#[path = "../../cc/tests/privilege/mod.rs"]
+mod privilege;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::CString;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::Once;
 
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 use serde_json::{Value, json};
 
 use ends::{Ends, content, job};
+use privilege::tests;
 
 const MIB: usize = 1 << 20;
 /// When all of the source, and all of a target, was changed last, in seconds since 1970.
@@ -265,12 +267,6 @@ fn without_passed_rights(
     tree
 }
 
-fn rsync_is_missing() -> bool {
-    let missing = Command::new("rsync").arg("--version").output().is_err();
-    assert!(!missing || env::var_os("CI").is_none(), "rsync is missing");
-    missing
-}
-
 /// The options of rsync, and what a job keeps with them.
 fn options() -> Vec<(Vec<&'static str>, Value)> {
     let archive =
@@ -314,12 +310,8 @@ fn options() -> Vec<(Vec<&'static str>, Value)> {
     ]
 }
 
-#[test]
 fn each_option_gives_what_it_gives_with_rsync() {
     umask();
-    if rsync_is_missing() {
-        return;
-    }
     let mut results = Vec::new();
     for (words, keep) in options() {
         let base = tempfile::tempdir().unwrap();
@@ -373,4 +365,9 @@ fn each_option_gives_what_it_gives_with_rsync() {
         others.iter().all(|other| !usual.contains(other)),
         "each option shows"
     );
+}
+
+fn main() -> ExitCode {
+    let tests = tests![each_option_gives_what_it_gives_with_rsync];
+    privilege::run([(privilege::missing_rsync(), tests)])
 }
