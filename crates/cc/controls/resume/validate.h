@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Validating (RFC 9959, 3.4): the jump comes back, then a probe, and the window grows to what the probe has shown. */
+#ifndef HOWDAH_VALIDATE_H
+#define HOWDAH_VALIDATE_H
+
+#include "connection.h"
+
+enum {
+	BEFORE_PROBE_SHIFT = 3, /* a part of the jump is back before the probe: a queue that the jump built is seen then */
+	CLOCK_SHIFT = 3, /* a delay of an eighth of the probe is one of the clock, and not of the path */
+};
+
+/* For so long, the probe leaves twice as densely as the jump. On a path that carries only the jump, its end waits as
+ * long: twice what tells of a queue.
+ */
+static __always_inline __u32 probe_us(const struct resume *resume)
+{
+	return 2 * rise_us(resume->least_rtt_us, GROWN_SHIFT);
+}
+
+/* So many segments of the jump come back while the probe leaves: it is as many more. */
+static __always_inline __u32 probe_segments(const struct resume *resume)
+{
+	return max((__u32)((__u64)resume->flight * probe_us(resume) / max(resume->least_rtt_us, 1U)), 1U);
+}
+
+static __always_inline void end_validating(struct sock *sk, struct resume *resume, __u32 threshold)
+{
+	tcp_sk(sk)->snd_ssthresh = threshold;
+	become_normal(sk, resume, RESUME_VALIDATED);
+}
+
+static __always_inline void send_probe(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 more = min(acked, resume->probe);
+
+	tp->snd_cwnd += more;
+	resume->probe -= more;
+	resume->probe_end = tp->snd_una + tp->snd_cwnd * tp->mss_cache;
+}
+
+/* What the probe has shown that the path carries, segments: twice the jump, less what its queue says. */
+static __always_inline __u32 carries(const struct resume *resume)
+{
+	__u32 sent_us = probe_us(resume), waited_us = resume->waited_us - 1;
+
+	if (waited_us <= sent_us >> CLOCK_SHIFT)
+		return NO_THRESHOLD;
+	return 2 * (__u64)resume->flight * sent_us / (sent_us + waited_us);
+}
+
+/* Looks at the RTT while the second half of the probe comes back, and for half as long again. The queue of a part of the
+ * probe says what that of the whole is. A clock that is late now and then shows more, so the least counts.
+ */
+static __always_inline void await_probe(const struct sock *sk, struct resume *resume)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	__u32 all = 2 * probe_segments(resume), left = all / 4 * tp->mss_cache, back = all, waited_us;
+
+	if (!is_past(tp, resume->probe_end - 2 * left))
+		return;
+	if (!is_past(tp, resume->probe_end))
+		back -= (resume->probe_end - tp->snd_una) / max(tp->mss_cache, 1U);
+	waited_us = (__u64)(resume->rtt_us - resume->least_rtt_us) * all / max(back, 1U);
+	if (!resume->waited_us || waited_us < resume->waited_us - 1)
+		resume->waited_us = waited_us + 1;
+	if (!is_past(tp, resume->probe_end + left))
+		return;
+	resume->limit = max(min(min(carries(resume), resume->share), tp->snd_cwnd_clamp), tp->snd_cwnd);
+	resume->mark = tp->snd_nxt;
+	resume->coming = COMING_GROWTH;
+}
+
+/* Growth as in slow start at most (3.4): the probe, and what it has shown that there is room for. */
+static __always_inline void validate(struct sock *sk, struct resume *resume, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool is_free = resume->rtt_us <= resume->least_rtt_us + rise_us(resume->least_rtt_us, GROWN_SHIFT);
+	bool is_back = is_past(tp, resume->mark), is_used = tcp_is_cwnd_limited(sk);
+
+	if (resume->coming == COMING_GROWTH) {
+		if (is_free && is_used && tp->snd_cwnd < resume->limit)
+			tp->snd_cwnd = min(tp->snd_cwnd + acked, resume->limit);
+		if (is_back)
+			end_validating(sk, resume, is_free ? resume->limit : tp->snd_cwnd);
+		return;
+	}
+	if (resume->coming == COMING_JUMP) {
+		if (resume->probe && is_free && is_used && is_past(tp, resume->probe_from))
+			send_probe(sk, resume, acked);
+		if (!is_back)
+			return;
+		if (resume->probe || !resume->probe_end) {
+			end_validating(sk, resume, tp->snd_cwnd);
+			return;
+		}
+		resume->coming = COMING_PROBE;
+	}
+	await_probe(sk, resume);
+}
+
+#endif
