@@ -4,7 +4,6 @@
 //! symbolic link. A file does not have its name until it is complete; `draft` says where it is until
 //! then.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,27 +14,26 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, open_as_path, open_folder, temporary_name};
+use crate::tree::destination::{Destination, open_as_path, temporary_name};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
-use crate::tree::entered::{OpenFolders, enter};
+use crate::tree::entered::OpenFolders;
 use crate::tree::folders::{Folder, FolderMode, Folders};
 use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
-use crate::tree::new_modes::{NEW_MODE, is_unfinished, left, umask};
+use crate::tree::new_modes::is_unfinished;
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::refused::{Judged, Refusing};
 use crate::tree::room::{Foreseen, Room};
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
-use crate::tree::unfinished;
 
 /// The receiving side's file system, below the targets of one job.
 #[derive(Debug)]
 pub struct Placement {
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     pub(super) metadata: Metadata,
     pub(super) open: Mutex<OpenFolders>,
     /// The folder in which an offered file was looked for last: of which source, and where.
@@ -382,140 +380,6 @@ impl Placement {
         }
         let why = |error| TransferError::path("set the time of", display, error).to_string();
         Ok(not_kept.or_else(|| given.err().map(why)))
-    }
-
-    /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
-    /// names on stable storage if `sync` says so, until `stop` does. The marks of folders go last of all, because by
-    /// them the same command finds the folders again. `not_kept` is told what of them cannot be kept, and why.
-    ///
-    /// # Errors
-    /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
-    /// stopped.
-    pub fn finish(
-        &self,
-        sync: bool,
-        stop: impl Fn() -> bool,
-        not_kept: impl Fn(String),
-    ) -> Result<(), TransferError> {
-        let folders = std::mem::take(&mut *lock(&self.folders));
-        // These may be marked, and to take a mark away sets a time. Modes that they had come last.
-        let mut tops = BTreeMap::new();
-        let given = folders.each(|folder, mode| {
-            if stop() {
-                return Err(TransferError::Cancelled);
-            }
-            if folder.path.is_root() {
-                let had = matches!(folder.mode, FolderMode::Had(_));
-                tops.insert((had, folder.source), (folder, mode));
-                return Ok(());
-            }
-            let why = self.set_attributes_of(&folder, mode)?;
-            why.into_iter().for_each(&not_kept);
-            Ok(())
-        });
-        if given.is_err() {
-            *lock(&self.folders) = folders;
-            return given;
-        }
-        if sync {
-            self.flush_skipped(&stop, &not_kept)?;
-            self.unflushed.flush(&stop)?;
-        }
-        self.remove_marks()?;
-        let gets = |source| tops.contains_key(&(false, source));
-        for target in &self.targets {
-            if self.named && target.name.is_none() && !gets(0) {
-                self.leave_new(target)?;
-            }
-        }
-        for (&(had, source), (folder, mode)) in &tops {
-            if had && self.metadata.keep.perms && gets(source) {
-                continue;
-            }
-            let why = self.set_attributes_of(folder, *mode)?;
-            why.into_iter().for_each(&not_kept);
-        }
-        if sync {
-            self.unflushed.flush(stop)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Gives the folder that takes what a list names the mode of any new folder, if it was made for that and gets no
-    /// other.
-    fn leave_new(&self, target: &Target) -> Result<(), TransferError> {
-        let Some(folder) = &target.folder else {
-            return Ok(());
-        };
-        let given = rustix::fs::fstat(folder).and_then(|stat| match is_unfinished(&stat) {
-            true => rustix::fs::fchmod(folder, left(NEW_MODE, folder, umask()).into()),
-            false => Ok(()),
-        });
-        given.map_err(|error| TransferError::path("set the mode of", &target.folder_path, error))
-    }
-
-    fn remove_marks(&self) -> Result<(), TransferError> {
-        for target in &self.targets {
-            let (Some(folder), Some(source)) = (&target.folder, &target.renamed) else {
-                continue;
-            };
-            let name = target.name.as_deref().unwrap_or(b".");
-            if let Ok(made) = enter(folder, name)
-                && unfinished::is_of(&made, source)
-            {
-                let display = target.display(name);
-                unfinished::remove(&made)
-                    .map_err(|error| TransferError::path("finish", &display, error))?;
-                self.unflushed.note(&Arc::new(made), &display)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn set_attributes_of(
-        &self,
-        folder: &Folder,
-        mode: Option<u32>,
-    ) -> Result<NotKept, TransferError> {
-        if let (FolderMode::Had(_), Some(mode)) = (folder.mode, mode) {
-            return self.close_to_owner(folder, mode);
-        }
-        let gets = self.metadata.of_folder(mode, &folder.attributes);
-        let (target, relative) = self.relative(folder.source, &folder.path)?;
-        let display = target.display(&relative);
-        let there = target.folder.as_ref();
-        match there.map(|root| open_folder(root, &relative)) {
-            // Something else has its name now, and is not to go for it again.
-            Some(Err(Errno::NOTDIR | Errno::LOOP)) => return Ok(None),
-            Some(Ok(there))
-                if rustix::fs::fstat(&there)
-                    .is_ok_and(|stat| self.metadata.has(&stat, &folder.attributes, gets)) =>
-            {
-                // Whoever gave it that may not have put it on stable storage.
-                self.unflushed.note(&Arc::new(there), &display)?;
-                return Ok(None);
-            }
-            _ => {}
-        }
-        // What was said of a folder for which something is left out is enough.
-        let unless_said = |why: String| Some(why).filter(|_| !self.is_refusing(&display));
-        let open = match self.folder(folder.source, target, &relative) {
-            Err(TransferError::Refused(why)) => return Ok(unless_said(why)),
-            other => other?,
-        };
-        let failed = |error| TransferError::path("set mode and time of", &display, error);
-        let given = self
-            .metadata
-            .give(&open, &folder.attributes, gets, &display);
-        let not_kept = match given {
-            Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
-                unless_said(failed(error).to_string())
-            }
-            other => other.map_err(failed)?,
-        };
-        self.unflushed.note(&open, &display)?;
-        Ok(not_kept)
     }
 }
 
