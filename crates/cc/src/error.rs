@@ -181,7 +181,7 @@ pub enum Error {
     },
     /// Another howdah holds the lock.
     #[error(
-        "{holder} has been changing programs for {seconds} s and holds {path}; wait for it, or end it"
+        "{process} has been changing programs for {seconds} s and holds {path}; wait for it, or end it"
     )]
     Busy {
         /// What is locked.
@@ -189,7 +189,7 @@ pub enum Error {
         /// How long this one has waited.
         seconds: u64,
         /// The process that holds it.
-        holder: String,
+        process: String,
     },
     /// The kernel refused something else.
     #[error("cannot {what}: {source}")]

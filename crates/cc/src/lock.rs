@@ -121,7 +121,7 @@ fn wait_for(path: &Path, file: impl AsFd) -> Result<(), Error> {
                 return Err(Error::Busy {
                     path: path.display().to_string(),
                     seconds: WITHIN.as_secs(),
-                    holder: holder(path).unwrap_or_else(|| "another process".to_owned()),
+                    process: process_with(path).unwrap_or_else(|| "another process".to_owned()),
                 });
             }
             Err(error) => return Err(refused(path, error)),
@@ -130,14 +130,14 @@ fn wait_for(path: &Path, file: impl AsFd) -> Result<(), Error> {
 }
 
 /// Who holds a lock, by proc_locks(5).
-fn holder(path: &Path) -> Option<String> {
+fn process_with(path: &Path) -> Option<String> {
     let inode = format!(":{}", stat(path).ok()?.st_ino);
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    let held = locks
+    let locks = locks
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let mut held = held.filter(|words| words.get(1) == Some(&"FLOCK"));
-    let words = held.find(|words| words.get(5).is_some_and(|file| file.ends_with(&inode)))?;
+    let mut flocks = locks.filter(|words| words.get(1) == Some(&"FLOCK"));
+    let words = flocks.find(|words| words.get(5).is_some_and(|file| file.ends_with(&inode)))?;
     Some(format!("process {}", words.get(4)?))
 }
 

@@ -155,15 +155,15 @@ fn of_processes() -> impl Iterator<Item = PathBuf> {
         name.bytes().all(|byte| byte.is_ascii_digit())
     });
     numbered.flat_map(|process| {
-        let held = fs::read_dir(process.join("fd"))
+        let open = fs::read_dir(process.join("fd"))
             .into_iter()
             .flatten()
             .flatten();
-        let held = held.map(|entry| entry.path()).filter(|path| {
+        let open = open.map(|entry| entry.path()).filter(|path| {
             fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("net:["))
         });
         [process.join("ns/net")]
             .into_iter()
-            .chain(held.collect::<Vec<_>>())
+            .chain(open.collect::<Vec<_>>())
     })
 }

@@ -36,7 +36,7 @@ pub struct Landlock {
     /// Whether the kernel enforces all that was asked for; before Linux 6.12 it knows a part.
     pub whole: bool,
     /// Open as long as the rules hold: `/proc` makes files anew that nobody holds, and rules are of files.
-    _held: Vec<OwnedFd>,
+    _open: Vec<OwnedFd>,
 }
 
 /// Holds this thread, and those it will start, to what is beneath `folder`: it can open nothing else, connect
@@ -56,7 +56,7 @@ pub fn only_beneath(folder: impl AsFd, rights: Rights) -> Result<Landlock, Error
         .scope(Scope::from_all(KNOWN))?
         .create()?
         .add_rule(PathBeneath::new(folder.as_fd(), granted(rights)))?;
-    let mut held = Vec::new();
+    let mut open = Vec::new();
     for path in READ_OUTSIDE {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // Where there is no such file, nothing can be read there.
@@ -64,7 +64,7 @@ pub fn only_beneath(folder: impl AsFd, rights: Rights) -> Result<Landlock, Error
             continue;
         };
         rules = rules.add_rule(PathBeneath::new(file.as_fd(), AccessFs::ReadFile))?;
-        held.push(file);
+        open.push(file);
     }
     let status = rules.restrict_self()?;
     let abi = match status.landlock {
@@ -77,7 +77,7 @@ pub fn only_beneath(folder: impl AsFd, rights: Rights) -> Result<Landlock, Error
     Ok(Landlock {
         abi,
         whole: status.ruleset == RulesetStatus::FullyEnforced,
-        _held: held,
+        _open: open,
     })
 }
 

@@ -69,7 +69,7 @@ impl Oversight {
         Ok(quota)
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Accepted>> {
+    fn accepted(&self) -> MutexGuard<'_, Option<Accepted>> {
         self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,7 +89,7 @@ impl Overseer for Oversight {
         };
         match (policy, begun) {
             (Ok(policy), Ok(quota)) => {
-                *self.held() = Some(Accepted {
+                *self.accepted() = Some(Accepted {
                     began,
                     policy,
                     copy,
@@ -117,8 +117,8 @@ impl Overseer for Oversight {
     }
 
     fn moved(&self, moved: u64, known: u64) -> Result<(), String> {
-        let mut held = self.held();
-        let accepted = held.as_mut().ok_or("no job was accepted")?;
+        let mut guard = self.accepted();
+        let accepted = guard.as_mut().ok_or("no job was accepted")?;
         let answer = accepted.quota.moved(moved, known);
         accepted.refusal = answer.err().map(|error| error.to_string());
         accepted.refusal.clone().map_or(Ok(()), Err)
@@ -127,8 +127,8 @@ impl Overseer for Oversight {
     fn ended(&self, account: &[u8]) -> Result<(), String> {
         let account: Account =
             serde_json::from_slice(account).map_err(|error| error.to_string())?;
-        let mut held = self.held();
-        let accepted = held.as_mut().ok_or("no job was accepted")?;
+        let mut guard = self.accepted();
+        let accepted = guard.as_mut().ok_or("no job was accepted")?;
         let outcome = match (&accepted.refusal, account.cancelled, &account.error) {
             (Some(_), _, _) => Outcome::Refused,
             (None, true, _) => Outcome::Interrupted,

@@ -37,10 +37,10 @@ pub const MIN_LIMIT_BPS: u64 = 8000;
 pub const MAX_PAUSE_NS: u64 = 7 * 86_400_000_000_000;
 /// Most payload in one piece, in bytes.
 pub const MAX_PIECE_BYTES: u64 = 64 << 20;
-/// Most payload in one piece of what a pipe gives or takes, in bytes; both ends hold such pieces in memory.
+/// Most payload in one piece of what a pipe gives or takes, in bytes; both ends have such pieces in memory.
 pub const MAX_PIPED_BYTES: u64 = 1 << 20;
-/// Most of a pipe that a sender holds, because the receiver has not said that it has it, in bytes.
-pub const MAX_PIPED_HELD_BYTES: u64 = 256 << 20;
+/// Most of a pipe that a sender keeps in memory until the receiver says that it has it, in bytes.
+pub const MAX_PIPED_KEPT_BYTES: u64 = 256 << 20;
 /// Smallest block a big file is cut into, in bytes; a power of two.
 pub const MIN_BLOCK_BYTES: u64 = 64 << 10;
 /// Most parts of one file that a receiver says it may have.

@@ -88,7 +88,7 @@ pub(crate) fn check_extraneous(found: &[Extraneous]) -> Result<(), &'static str>
 /// Why a receiver has removed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Held {
+pub enum Withheld {
     /// The sender could not read all of its sources.
     LeftOut,
     /// There is more than [`Delete::most`].
@@ -105,13 +105,13 @@ pub struct Removal {
     /// How many could not be looked into or removed.
     pub failed: u64,
     /// Why none was removed, if that has a reason beside a dry run.
-    pub held: Option<Held>,
+    pub withheld: Option<Withheld>,
 }
 
 impl Removal {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let more = self.removed > self.extraneous;
-        if more || self.held.is_some() && self.removed > 0 {
+        if more || self.withheld.is_some() && self.removed > 0 {
             return Err("an account of what was removed that cannot be");
         }
         Ok(())

@@ -149,7 +149,7 @@ static __always_inline __u32 room_of(const struct tcp_sock *tp)
 }
 
 /* Whether the sender has more to send than the window permits. */
-static __always_inline bool is_held_by_window(const struct sock *sk)
+static __always_inline bool is_limited_by_window(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 

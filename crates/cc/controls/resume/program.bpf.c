@@ -158,7 +158,7 @@ static __always_inline void reconnoitre(struct sock *sk, struct resume *resume, 
 		tcp_slow_start(tp, acked);
 	if (!resume->memory_ns && !recall(sk, resume))
 		return;
-	if (is_confirmed(tp, resume) && is_held_by_window(sk))
+	if (is_confirmed(tp, resume) && is_limited_by_window(sk))
 		jump(sk, resume);
 }
 

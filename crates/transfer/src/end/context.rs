@@ -62,7 +62,7 @@ pub struct Context {
 }
 
 /// Lines that are held against the next one. What is in one folder comes mostly one behind the other.
-const LINES_HELD: usize = 64;
+const LINES_KEPT: usize = 64;
 
 /// How long threads that were told to stop are waited for; one may hang on a dead disk.
 const JOIN_WITHIN: Duration = Duration::from_millis(1500);
@@ -238,7 +238,7 @@ impl Context {
         if said.contains(&why) {
             return;
         }
-        if said.len() >= LINES_HELD {
+        if said.len() >= LINES_KEPT {
             said.pop_front();
         }
         said.push_back(why.clone());

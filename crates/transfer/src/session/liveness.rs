@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_this_host_is_not_held_against_the_other_end() {
+    fn a_pause_of_this_host_is_no_silence_of_the_other_end() {
         let start = Instant::now();
         let mut liveness = Liveness::new(Side::Near, NEAR_PATIENCE, start);
         for hour in 1..10 {

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_has_gone_holds_nobody() {
+    fn a_writer_that_has_gone_keeps_nobody_waiting() {
         let outgoing = Arc::new(Outgoing::default());
         let said = Arc::clone(&outgoing);
         let speaker = thread::spawn(move || {

@@ -190,7 +190,7 @@ impl Run<'_> {
     fn until_finished(&mut self, mark: MemoryMark) -> Result<Received, TransferError> {
         let dry_run = self.context.job.dry_run;
         self.step_until(|run| match dry_run {
-            true => run.all_offered && !run.is_holding(),
+            true => run.all_offered && !run.is_waiting(),
             false => run.context.connections.left() == 0,
         })?;
         if let Some(removing) = self.removing.clone() {
@@ -287,8 +287,8 @@ impl Run<'_> {
     }
 
     /// Whether offers wait for a comparison.
-    fn is_holding(&self) -> bool {
-        self.comparing.as_ref().is_some_and(Comparing::is_holding)
+    fn is_waiting(&self) -> bool {
+        self.comparing.as_ref().is_some_and(Comparing::is_waiting)
     }
 
     fn removal(&self) -> Option<Removal> {
@@ -377,7 +377,7 @@ impl Run<'_> {
                     .into_iter()
                     .for_each(|line| self.context.warn(line));
                 match &mut self.comparing {
-                    Some(comparing) => comparing.hold(self.context, offer, needs)?,
+                    Some(comparing) => comparing.put_off(self.context, offer, needs)?,
                     None => answer(self.context, &self.listed, offer, needs),
                 }
             }
@@ -451,7 +451,7 @@ impl Run<'_> {
         if self.in_place {
             return Owed::Step("has not sent its account");
         }
-        if let Some(comparing) = self.comparing.as_ref().filter(|one| one.is_holding()) {
+        if let Some(comparing) = self.comparing.as_ref().filter(|one| one.is_waiting()) {
             return match comparing.is_busy() {
                 true => Owed::Nothing,
                 false => Owed::Step("has not compared its files"),

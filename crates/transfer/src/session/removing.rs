@@ -4,14 +4,14 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use howdah_wire::limits::MAX_EXTRANEOUS;
-use howdah_wire::{Content, Held, Message, Removal, Side};
+use howdah_wire::{Content, Message, Removal, Side, Withheld};
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::session::listing::Listing;
 use crate::tree::content::Contents;
-use crate::tree::extraneous::{Candidate, Candidates, MAX_HELD_NAMES, Search};
+use crate::tree::extraneous::{Candidate, Candidates, MAX_NAMES_IN_MEMORY, Search};
 use crate::tree::place::Placement;
 use crate::tree::removal;
 
@@ -67,7 +67,7 @@ impl Removing {
         let removal = match *lock(&self.whole) {
             Some(true) => self.remove(context, placement, listed)?,
             _ => Removal {
-                held: Some(Held::LeftOut),
+                withheld: Some(Withheld::LeftOut),
                 ..Removal::default()
             },
         };
@@ -94,7 +94,7 @@ impl Removing {
             one_file_system: job.walk.one_file_system,
             in_the_way: &in_the_way,
             dry_run: job.dry_run,
-            held: MAX_HELD_NAMES,
+            most_names: MAX_NAMES_IN_MEMORY,
             stop: &stop,
             warn: &warn,
             looked_at: &board.looked_at,
@@ -108,11 +108,11 @@ impl Removing {
             ..Removal::default()
         };
         if delete.most.is_some_and(|most| found.count + gone > most) {
-            removal.held = Some(Held::TooMany);
+            removal.withheld = Some(Withheld::TooMany);
         }
         if job.dry_run {
             list(context, &found, listed)?;
-        } else if removal.held.is_none() {
+        } else if removal.withheld.is_none() {
             if found.count > 0 {
                 if job.sync {
                     // What came in place of something must outlive a power cut before that goes.

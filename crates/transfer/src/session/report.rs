@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, Doing, FarHello, Held, Job, Kind, LimitedBy, Memory, Removal, Sample, Skip, Spent,
-    StreamSummary, Totals, Way, printable, printable_within,
+    Direction, Doing, FarHello, Job, Kind, LimitedBy, Memory, Removal, Sample, Skip, Spent,
+    StreamSummary, Totals, Way, Withheld, printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -366,7 +366,8 @@ struct RemovalJson {
     extraneous: u64,
     removed: u64,
     failed: u64,
-    held: Option<Held>,
+    #[serde(rename = "held")]
+    withheld: Option<Withheld>,
 }
 
 #[derive(Serialize)]
@@ -459,7 +460,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
             extraneous: came_to.extraneous,
             removed: came_to.removed,
             failed: came_to.failed,
-            held: came_to.held,
+            withheld: came_to.withheld,
         }),
         elapsed_s: since_start(account.ended),
         setup_s: first.map(|&first| since_start(first)),

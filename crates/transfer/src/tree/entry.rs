@@ -22,7 +22,7 @@ pub struct Entry {
 
 impl Entry {
     /// What it takes of memory, in bytes, but for what it shares with others.
-    pub fn held_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         let other_name = match &self.kind {
             Kind::HardLink { first, .. } => first.as_bytes().len(),
             Kind::Link { target, .. } => target.as_bytes().len(),

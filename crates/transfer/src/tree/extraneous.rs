@@ -24,7 +24,7 @@ use crate::tree::stat::kind_of;
 use crate::tree::unfinished::MARK;
 
 /// Names of one folder that are held in memory at a time, 8 bytes each. A folder with more is sifted in turns.
-pub const MAX_HELD_NAMES: usize = 1 << 20;
+pub const MAX_NAMES_IN_MEMORY: usize = 1 << 20;
 
 /// Something at the target that is not at the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,8 +74,8 @@ pub struct Search<'a> {
     pub in_the_way: &'a Spool<(u16, TreePath)>,
     /// Whether folders are not made that the source has.
     pub dry_run: bool,
-    /// Names of one folder that are held at a time, usually [`MAX_HELD_NAMES`].
-    pub held: usize,
+    /// The most names of one folder that are in memory at a time, usually [`MAX_NAMES_IN_MEMORY`].
+    pub most_names: usize,
     /// Says when this end stops.
     pub stop: &'a dyn Fn() -> bool,
     /// Takes a line for the user.
@@ -156,7 +156,7 @@ impl Run<'_> {
         }
         let hashes = content.names.iter().map(|hash| u64::from_le_bytes(*hash));
         self.known.extend(hashes);
-        if !content.complete && self.known.len() < self.search.held {
+        if !content.complete && self.known.len() < self.search.most_names {
             return Ok(());
         }
         let mut known = std::mem::take(&mut self.known);

@@ -1,7 +1,7 @@
-//! A pipe that the near end sends from: read into blocks, each of which is held until the receiver has it.
+//! A pipe that the near end sends from: read into blocks, each of which is kept until the receiver has it.
 //!
 //! A pipe gives its bytes once, so what a broken connection has lost is sent again from the blocks. They take no
-//! more memory than [`MAX_PIPED_HELD_BYTES`]: a path, or a receiver, that is slower than whoever writes into the
+//! more memory than [`MAX_PIPED_KEPT_BYTES`]: a path, or a receiver, that is slower than whoever writes into the
 //! pipe leaves the pipe unread, and the kernel has its writer wait.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use blake3::hazmat::HasherExt;
-use howdah_wire::limits::{MAX_PIPED_BYTES, MAX_PIPED_HELD_BYTES, MIN_BLOCK_BYTES};
+use howdah_wire::limits::{MAX_PIPED_BYTES, MAX_PIPED_KEPT_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{Attributes, Checksum, Piece, PieceError, PipedPiece};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -30,13 +30,13 @@ const NEW_FILE: u32 = 0o666;
 pub struct Inlet {
     pipe: OwnedFd,
     block_bytes: usize,
-    held: Arc<Held>,
+    kept: Arc<Kept>,
     digests: Mutex<Assembly>,
 }
 
-/// How much of the pipe is held.
+/// How much of the pipe is kept.
 #[derive(Debug, Default)]
-struct Held {
+struct Kept {
     bytes: Mutex<u64>,
     changed: Condvar,
 }
@@ -49,18 +49,18 @@ pub struct PipedBlock {
     checksum: OnceLock<Checksum>,
 }
 
-/// Memory for a block, which counts as held.
+/// Memory for a block, which counts as kept.
 #[derive(Debug)]
 struct Room {
     bytes: Vec<u8>,
-    held: Arc<Held>,
+    kept: Arc<Kept>,
     counted: u64,
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        *lock(&self.held.bytes) -= self.counted;
-        self.held.changed.notify_all();
+        *lock(&self.kept.bytes) -= self.counted;
+        self.kept.changed.notify_all();
     }
 }
 
@@ -98,7 +98,7 @@ impl Inlet {
         Self {
             pipe,
             block_bytes,
-            held: Arc::default(),
+            kept: Arc::default(),
             digests: Mutex::new(Assembly::of_unknown_size()),
         }
     }
@@ -166,19 +166,19 @@ impl Inlet {
     /// Room for a block, once there is some.
     fn room(&self, stop: &impl Fn() -> bool) -> Result<Room, TransferError> {
         let counted = self.block_bytes as u64;
-        let mut bytes = lock(&self.held.bytes);
-        while *bytes + counted > MAX_PIPED_HELD_BYTES {
+        let mut bytes = lock(&self.kept.bytes);
+        while *bytes + counted > MAX_PIPED_KEPT_BYTES {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
-            let waited = self.held.changed.wait_timeout(bytes, GLANCE);
+            let waited = self.kept.changed.wait_timeout(bytes, GLANCE);
             bytes = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         *bytes += counted;
         drop(bytes);
         Ok(Room {
             bytes: Vec::with_capacity(self.block_bytes),
-            held: Arc::clone(&self.held),
+            kept: Arc::clone(&self.kept),
             counted,
         })
     }

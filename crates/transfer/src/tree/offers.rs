@@ -31,7 +31,7 @@ pub struct Offers {
     pending: VecDeque<Entry>,
     offered: usize,
     /// What they take of memory, in bytes.
-    held_bytes: usize,
+    memory_bytes: usize,
     /// The number of the next file to be offered.
     next: u64,
     /// Offers that wait for their answer,
@@ -66,7 +66,7 @@ impl Default for Offers {
             mode: Mode::Unknown,
             pending: VecDeque::new(),
             offered: 0,
-            held_bytes: 0,
+            memory_bytes: 0,
             next: 0,
             open: 0,
             most_open: MAX_OFFERS_OPEN,
@@ -75,8 +75,8 @@ impl Default for Offers {
 }
 
 impl Offers {
-    /// Has more of them open: the receiver holds them until their files are compared.
-    pub fn hold_more(&mut self) {
+    /// Has more of them open: the receiver answers them only when their files are compared.
+    pub fn open_more(&mut self) {
         self.most_open = MAX_COMPARED_OFFERS_OPEN;
     }
 
@@ -88,7 +88,7 @@ impl Offers {
         }
         self.mode = Mode::Fresh;
         self.offered = 0;
-        self.held_bytes = 0;
+        self.memory_bytes = 0;
         self.open = 0;
         std::mem::take(&mut self.pending)
     }
@@ -105,7 +105,7 @@ impl Offers {
 
     /// Adds a file to be offered.
     pub fn add(&mut self, file: Entry) {
-        self.held_bytes += file.held_bytes();
+        self.memory_bytes += file.memory_bytes();
         self.pending.push_back(file);
     }
 
@@ -115,8 +115,8 @@ impl Offers {
     }
 
     /// What those take of memory, in bytes.
-    pub fn held_bytes(&self) -> usize {
-        self.held_bytes
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// Whether all files there are have been offered.
@@ -176,7 +176,7 @@ impl Offers {
         let files = answer.needed.into_iter().enumerate();
         let answered = files.map_while(|(index, needed)| {
             let entry = self.pending.pop_front()?;
-            self.held_bytes -= entry.held_bytes();
+            self.memory_bytes -= entry.memory_bytes();
             self.offered = self.offered.saturating_sub(1);
             let there = found.next_if(|found| usize::from(found.index) == index);
             let other = other_xattrs.next_if(|other| usize::from(*other) == index);

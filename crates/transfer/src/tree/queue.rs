@@ -87,7 +87,7 @@ impl Queue {
     #[must_use]
     pub fn comparing(self, by_content: bool) -> Self {
         if by_content {
-            lock(&self.state).offers.hold_more();
+            lock(&self.state).offers.open_more();
         }
         self
     }
@@ -419,7 +419,7 @@ impl State {
     /// Whether so much waits that the scan has to.
     fn is_full(&self) -> bool {
         self.ready.waiting() + self.offers.pending() >= MAX_WAITING
-            || self.ready.held_bytes() + self.offers.held_bytes() >= MAX_WAITING_BYTES
+            || self.ready.memory_bytes() + self.offers.memory_bytes() >= MAX_WAITING_BYTES
     }
 
     fn exhausted(&self) -> bool {

@@ -29,7 +29,7 @@ pub struct Ready {
     /// With what the receiver may have of each.
     entries: VecDeque<(Entry, Vec<Span>)>,
     /// What they take of memory, in bytes.
-    held_bytes: usize,
+    memory_bytes: usize,
     bytes: u64,
     slicing: Option<(Arc<BigFile>, Slicing)>,
     /// Parts that are being compared, by the file's number and the part's offset.
@@ -47,13 +47,13 @@ impl Ready {
         if let Kind::File { size, .. } = entry.kind {
             self.bytes += size;
         }
-        self.held_bytes += entry.held_bytes();
+        self.memory_bytes += entry.memory_bytes();
         self.entries.push_back((entry, there));
     }
 
     fn pop(&mut self) -> Option<(Entry, Vec<Span>)> {
         let (entry, there) = self.entries.pop_front()?;
-        self.held_bytes -= entry.held_bytes();
+        self.memory_bytes -= entry.memory_bytes();
         Some((entry, there))
     }
 
@@ -63,8 +63,8 @@ impl Ready {
     }
 
     /// What they take of memory, in bytes.
-    pub fn held_bytes(&self) -> usize {
-        self.held_bytes
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// What of all is to be taken, in bytes.

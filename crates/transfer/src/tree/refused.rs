@@ -93,26 +93,26 @@ const ENTER: &str = "enter folder";
 const MAKE: &str = "make folder";
 
 /// A file of this size every file system holds, in bytes.
-const ANY_HOLDS_BYTES: u64 = i32::MAX as u64;
+const ANY_TAKES_BYTES: u64 = i32::MAX as u64;
 
 /// Whether a file of `size` bytes is too large for the file system of an open file. A hole is asked for in its last byte,
 /// which Linux refuses for that before it asks the file system (`vfs_fallocate` in fs/open.c), and which changes nothing.
 pub(super) fn is_too_large(file: impl AsFd, size: u64) -> bool {
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    size > ANY_HOLDS_BYTES
+    size > ANY_TAKES_BYTES
         && (i64::try_from(size).is_err()
             || rustix::fs::fallocate(file, hole, size - 1, 1) == Err(Errno::FBIG))
 }
 
 /// Whether a file of `size` bytes is too large for the folder at a path, or for the innermost above it that is there. Where
 /// no file can be made without a name that shows when it comes.
-fn cannot_hold(root: &OwnedFd, folder: &[u8], size: u64) -> bool {
+fn takes_no_such_size(root: &OwnedFd, folder: &[u8], size: u64) -> bool {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     match open_folder(root, folder) {
         Ok(open) => rustix::fs::openat(&open, ".", flags, PRIVATE)
             .is_ok_and(|file| is_too_large(&file, size)),
         Err(Errno::NOENT) if !folder.is_empty() => {
-            cannot_hold(root, parent_and_name(folder).0, size)
+            takes_no_such_size(root, parent_and_name(folder).0, size)
         }
         Err(_) => false,
     }
@@ -293,7 +293,7 @@ impl Placement {
             return Some(why);
         }
         let refused = |error| TransferError::refused("write", &target.display(relative), error);
-        if file.size > ANY_HOLDS_BYTES && cannot_hold(root, above, file.size) {
+        if file.size > ANY_TAKES_BYTES && takes_no_such_size(root, above, file.size) {
             return Some(refused(Errno::FBIG).to_string());
         }
         match there {

@@ -110,11 +110,11 @@ mod tests {
         ) {
             let some: Vec<_> = some.into_iter().map(|(offset, len)| span(offset, len)).collect();
             let spans = set(&some);
-            let holds = |mut spans: &mut dyn Iterator<Item = Span>, at| {
+            let includes = |mut spans: &mut dyn Iterator<Item = Span>, at| {
                 Iterator::any(&mut spans, |span| (span.offset..span.offset + span.len).contains(&at))
             };
             for at in 0..130 {
-                prop_assert_eq!(holds(&mut spans.each(), at), holds(&mut some.iter().copied(), at));
+                prop_assert_eq!(includes(&mut spans.each(), at), includes(&mut some.iter().copied(), at));
             }
             let each: Vec<_> = spans.each().collect();
             prop_assert!(each.windows(2).all(|two| two[0].offset + two[0].len < two[1].offset));

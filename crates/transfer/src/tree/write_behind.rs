@@ -106,7 +106,7 @@ mod tests {
     use crate::tree::target::Target;
 
     #[test]
-    fn what_is_behind_has_a_limit_and_holds_no_file_open() {
+    fn what_is_behind_has_a_limit_and_keeps_no_file_open() {
         let base = tempfile::tempdir().unwrap();
         let placement = Placement::new(vec![Target {
             folder: Some(Arc::new(std::fs::File::open(base.path()).unwrap().into())),

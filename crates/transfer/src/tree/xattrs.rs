@@ -40,7 +40,7 @@ impl Scope {
         self.keep.xattrs && self.privileged || self.keep.acls && kind != FileType::Symlink
     }
 
-    fn holds(self, name: &[u8]) -> bool {
+    fn includes(self, name: &[u8]) -> bool {
         if name.starts_with(b"system.") {
             return self.keep.acls && ACCESS_LISTS.contains(&name);
         }
@@ -159,7 +159,7 @@ fn read_each(of: Of<'_>, scope: Scope) -> Result<Vec<Xattr>, Errno> {
     let names = buffer[..count].to_vec();
     let mut each = Vec::new();
     for name in names.split(|&byte| byte == 0) {
-        if name.is_empty() || !scope.holds(name) {
+        if name.is_empty() || !scope.includes(name) {
             continue;
         }
         match of.value(name, &mut buffer) {
@@ -257,7 +257,7 @@ pub fn give(
     }
     for xattr in wanted.iter() {
         let name = xattr.name.as_slice();
-        if !scope.holds(name) || name.starts_with(SECURITY) && !with_security {
+        if !scope.includes(name) || name.starts_with(SECURITY) && !with_security {
             continue;
         }
         let value = here(wanted, xattr, owners);
