@@ -1,18 +1,18 @@
-//! What the target has and the source has not: of jobs that have it removed.
+//! Jobs that remove what is at the target and not at the source.
 
 use super::ProtocolError;
 use crate::message::Job;
 use crate::path::TreePath;
 use crate::removal::{Content, Extraneous, Removal, check_content, check_extraneous};
 
-/// How far a job that removes has come.
+/// How far a job with removals has come.
 #[derive(Debug, Default)]
 pub(super) struct Removing {
     /// Whether the job removes anything.
     asked: bool,
     sources: usize,
     dry_run: bool,
-    /// The folder of which more names come.
+    /// The folder whose names are not complete yet.
     open: Option<(u16, TreePath)>,
     all_sent: bool,
 }
