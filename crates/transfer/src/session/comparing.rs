@@ -1,4 +1,4 @@
-//! Copies that tell files by their content: offers wait at the receiver until the digests of both ends are there.
+//! Copies that compare files by their content. Offers wait at the receiver until the digests of both ends are known.
 //!
 //! Only files of the same size are read, at both ends at once. Offers are answered in their order.
 
@@ -57,7 +57,7 @@ impl Files for Arc<Sending> {
     }
 }
 
-/// What the sender has to read, and how much that is.
+/// The files that the sender has to read, and their bytes.
 pub struct Asking {
     digesting: Arc<Digesting<Arc<Sending>>>,
     /// Sizes of all that was asked for, in bytes.
@@ -73,7 +73,7 @@ impl Asking {
         }
     }
 
-    /// Begins to read what the receiver asks for.
+    /// Begins to read the files that the receiver asks for.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -84,7 +84,7 @@ impl Asking {
         self.digesting.add(context, compare.first, asked)
     }
 
-    /// What was read so far, in bytes.
+    /// The bytes that were read so far.
     pub fn read_bytes(&self) -> u64 {
         self.digesting.read_bytes()
     }
@@ -94,7 +94,7 @@ impl Asking {
         self.digesting.is_busy()
     }
 
-    /// What the receiver says that it has read, as far as that can be.
+    /// The bytes that the receiver reports as read, limited to what is possible.
     pub fn believed(&self, said: u64) -> u64 {
         said.min(self.asked)
     }
@@ -108,13 +108,13 @@ struct Waiting {
     there: Option<Vec<FileBlake3>>,
 }
 
-/// A receiver's part.
+/// The receiver's part of the comparison.
 pub struct Comparing {
     digesting: Arc<Digesting<Receiver>>,
     asked: u64,
 }
 
-/// What reads at the receiver.
+/// The receiver's files, for the threads that read them.
 pub struct Receiver {
     receiving: Arc<Receiving>,
     listed: Arc<Mutex<Listing>>,
@@ -235,7 +235,7 @@ impl Comparing {
         self.digesting.add(context, first, asked)
     }
 
-    /// Takes the sender's digests; `howdah_wire::Conversation` has checked that they were asked for.
+    /// Handles the sender's digests. `howdah_wire::Conversation` has checked that they were asked for.
     ///
     /// # Errors
     /// As an answer fails.
@@ -245,7 +245,7 @@ impl Comparing {
         receiver.set(context, first, |one| one.there = Some(blake3))
     }
 
-    /// What was read so far, in bytes.
+    /// The bytes that were read so far.
     pub fn read_bytes(&self) -> u64 {
         self.digesting.read_bytes()
     }
@@ -260,7 +260,7 @@ impl Comparing {
         !lock(&self.digesting.files().waiting).is_empty()
     }
 
-    /// What the sender says that it has read, as far as that can be.
+    /// The bytes that the sender reports as read, limited to what is possible.
     pub fn believed(&self, said: u64) -> u64 {
         said.min(self.asked)
     }

@@ -1,4 +1,4 @@
-//! A receiver that removes what is not at the sender, once all that is there has arrived.
+//! A receiver that removes what is not at the sender, after everything has arrived.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::tree::extraneous::{Candidate, Candidates, MAX_NAMES_IN_MEMORY, Search
 use crate::tree::place::Placement;
 use crate::tree::removal;
 
-/// What the sender has told of its folders, and what came of it.
+/// The names in the sender's folders, and the result of the removal.
 #[derive(Debug, Default)]
 pub struct Removing {
     contents: Mutex<Contents>,
@@ -25,7 +25,7 @@ pub struct Removing {
 }
 
 impl Removing {
-    /// Keeps what is in a folder of a source.
+    /// Keeps the names in a folder of a source.
     ///
     /// # Errors
     /// When it cannot be kept.
@@ -38,7 +38,7 @@ impl Removing {
         })
     }
 
-    /// Takes the sender's word that it has sent all.
+    /// Notes that the sender has sent everything.
     pub fn all_sent(&self, whole: bool) {
         *lock(&self.whole) = Some(whole);
     }
@@ -53,11 +53,11 @@ impl Removing {
         *lock(&self.came_to)
     }
 
-    /// Finds what is to be removed and removes it; in a dry run hands it to `listed` or to the other end.
+    /// Finds what has to be removed, and removes it. In a dry run it gives the list to `listed` or to the other end.
     ///
     /// # Errors
-    /// When a filter file at the target cannot be used or the storage fails; nothing is removed then.
-    /// [`TransferError::Cancelled`] when this end stops: what is removed stays so.
+    /// When a filter file at the target cannot be used, or the storage fails. Nothing is removed then.
+    /// [`TransferError::Cancelled`] when this end stops. What was removed by then stays removed.
     pub fn carry_out(
         &self,
         context: &Context,

@@ -17,9 +17,10 @@ use crate::tree::target::Target;
 use crate::tree::unfinished;
 
 impl Placement {
-    /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
-    /// names on stable storage if `sync` says so, until `stop` does. The marks of folders go last of all, because by
-    /// them the same command finds the folders again. `not_kept` is told what of them cannot be kept, and why.
+    /// Gives the folders their attributes, the innermost first, after the last change of names in them. Puts all
+    /// names on stable storage if `sync` is true, until `stop` returns true. The marks of folders are removed last of
+    /// all, because the same command finds the folders by them. `not_kept` is called for each attribute that cannot
+    /// be kept, with the reason.
     ///
     /// # Errors
     /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was

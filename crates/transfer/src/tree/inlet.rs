@@ -1,8 +1,8 @@
-//! A pipe that the near end sends from: read into blocks, each of which is kept until the receiver has it.
+//! A pipe from which the near end sends. It is read into blocks, and each block is kept until the receiver has it.
 //!
-//! A pipe gives its bytes once, so what a broken connection has lost is sent again from the blocks. They take no
-//! more memory than [`MAX_PIPED_KEPT_BYTES`]: a path, or a receiver, that is slower than whoever writes into the
-//! pipe leaves the pipe unread, and the kernel has its writer wait.
+//! A pipe can be read once, so data that a broken connection has lost is sent again from the blocks. They take
+//! [`MAX_PIPED_KEPT_BYTES`] of memory at most. If the path or the receiver is slower than the program that writes
+//! into the pipe, the pipe is not read, and the kernel makes that program wait.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -25,7 +25,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// The mode of a new file before the umask, as a shell makes it.
 const NEW_FILE: u32 = 0o666;
 
-/// The pipe, and what is known of what it gave.
+/// The pipe, and the state of reading it.
 #[derive(Debug)]
 pub struct Inlet {
     pipe: OwnedFd,
@@ -34,14 +34,14 @@ pub struct Inlet {
     digests: Mutex<Assembly>,
 }
 
-/// How much of the pipe is kept.
+/// How many bytes from the pipe are kept.
 #[derive(Debug, Default)]
 struct Kept {
     bytes: Mutex<u64>,
     changed: Condvar,
 }
 
-/// A part of what the pipe gave; dropped, it makes room for another one.
+/// A block that was read from the pipe. Dropping it makes room for another one.
 #[derive(Debug)]
 pub struct PipedBlock {
     piece: PipedPiece,
@@ -75,7 +75,7 @@ impl PipedBlock {
         &self.room.bytes
     }
 
-    /// What follows them: the digest if they are all, else the chaining value of their subtree.
+    /// Its checksum: the digest if the block is everything, else the chaining value of its subtree.
     pub fn checksum(&self) -> Checksum {
         *self.checksum.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
@@ -90,7 +90,7 @@ impl PipedBlock {
 }
 
 impl Inlet {
-    /// A pipe that is cut into blocks of at most so many bytes, a power of two.
+    /// A pipe, cut into blocks of at most this many bytes, a power of two.
     pub fn new(pipe: OwnedFd, block_bytes: u64) -> Self {
         // A larger pipe wakes its writer less often; a user's share of such memory may be used up.
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, MAX_PIPED_BYTES as usize);
@@ -103,8 +103,8 @@ impl Inlet {
         }
     }
 
-    /// Reads the pipe to its end and hands its blocks to `queue`. A block is handed on when it is known whether the
-    /// pipe ends behind it.
+    /// Reads the pipe to its end, and gives its blocks to `queue`. A block is handed on when it is known whether it
+    /// is the last one.
     ///
     /// # Errors
     /// When it cannot be read; [`TransferError::Cancelled`] when this end stops.
@@ -136,11 +136,11 @@ impl Inlet {
         }
     }
 
-    /// Adds the checksum of a block that is about to be sent for the first time; of the last one to be added, what
-    /// seals them all.
+    /// Adds the checksum of a block that is about to be sent for the first time. For the last block to be added,
+    /// returns the end of the pipe, with the digest of everything.
     ///
     /// # Errors
-    /// Never where each block is added once.
+    /// When a block is added twice.
     pub fn add(&self, block: &PipedBlock) -> Result<Option<Piece>, TransferError> {
         let PipedPiece { offset, len, last } = block.piece;
         let checksum = block.checksum();
@@ -212,7 +212,7 @@ impl Inlet {
     }
 }
 
-/// Waits a moment until a descriptor is ready, so that whoever waits can stop; whether it is.
+/// Waits until a descriptor is ready, for a moment only, so that the caller can stop. Returns whether it is ready.
 pub(crate) fn is_ready(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Errno> {
     let mut polled = [PollFd::new(&descriptor, flags)];
     let glance = Timespec {

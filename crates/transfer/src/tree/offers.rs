@@ -1,5 +1,5 @@
-//! Files that are offered before they are sent: what the receiver may be told now, and what it answers. A dry run offers
-//! all else, too.
+//! Files that are offered before they are sent: which offers can be made now, and the answers. A dry run offers
+//! entries of all kinds.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ enum Mode {
     Negotiate,
 }
 
-/// Files to be offered or offered, in order.
+/// Files that are not offered yet, and files with an open offer, in order.
 #[derive(Debug)]
 pub struct Offers {
     mode: Mode,
@@ -75,12 +75,12 @@ impl Default for Offers {
 }
 
 impl Offers {
-    /// Has more of them open: the receiver answers them only when their files are compared.
+    /// Allows more open offers, because the receiver answers each only when its files are compared.
     pub fn open_more(&mut self) {
         self.most_open = MAX_COMPARED_OFFERS_OPEN;
     }
 
-    /// Takes the receiver's word on whether its destination is new; the files that need no offer then.
+    /// Notes whether the receiver's destination is new. Returns the files that then need no offer.
     pub fn accept(&mut self, fresh: bool) -> VecDeque<Entry> {
         if !fresh {
             self.mode = Mode::Negotiate;
@@ -114,12 +114,12 @@ impl Offers {
         self.pending.len()
     }
 
-    /// What those take of memory, in bytes.
+    /// The memory of those, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Whether all files there are have been offered.
+    /// Whether all files so far were offered.
     pub fn all_offered(&self) -> bool {
         self.pending.len() == self.offered
     }
@@ -134,7 +134,7 @@ impl Offers {
         self.next - self.offered as u64
     }
 
-    /// The next offer that can be made now. While more may come, it waits to be full.
+    /// The next offer, if one can be made now. While more files may come, only a full offer is made.
     pub fn take(&mut self, all_found: bool) -> Option<Offer> {
         let unoffered = self.pending.len() - self.offered;
         let enough = if all_found { 1 } else { MAX_OFFERED_FILES };
@@ -168,7 +168,7 @@ impl Offers {
         Some(offer)
     }
 
-    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order.
+    /// Handles the answer to the oldest open offer. `howdah_wire::Conversation` has checked the order.
     pub fn answer(&mut self, answer: Answer) -> Vec<Answered> {
         self.open = self.open.saturating_sub(1);
         let mut found = answer.found.into_iter().peekable();
@@ -190,7 +190,7 @@ impl Offers {
         answered.collect()
     }
 
-    /// The files that the receiver asks to be compared; `howdah_wire::Conversation` has checked that they are offered.
+    /// The files that the receiver wants to compare. `howdah_wire::Conversation` has checked that they were offered.
     ///
     /// # Errors
     /// When one of them is not.
@@ -224,7 +224,7 @@ impl Offers {
     }
 }
 
-/// Whether the receiver can have these parts of a file.
+/// Whether these can be parts of the file.
 pub fn can_be_of(there: &[Span], entry: &Entry) -> bool {
     let (Some(last), Kind::File { size, .. }) = (there.last(), &entry.kind) else {
         return there.is_empty();

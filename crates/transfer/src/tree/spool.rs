@@ -1,6 +1,6 @@
-//! What one end has to remember of millions of things: records in the order in which they came. What exceeds a small
-//! buffer goes to a file without a name, at the destination. Where that has no room it stays in memory: what is to be
-//! removed may be what fills the disk.
+//! Millions of records that one end has to remember, in the order in which they came. Records that do not fit into a
+//! small buffer go to a file without a name, at the destination. If the disk is full they stay in memory, because the
+//! files that the job removes may be what fills the disk.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -43,10 +43,10 @@ impl<T> Default for Spool<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Spool<T> {
-    /// Adds one; what exceeds the buffer goes to a nameless file in `folder`.
+    /// Adds a record. What does not fit into the buffer goes to a nameless file in `folder`.
     ///
     /// # Errors
-    /// When that file cannot be made or written, but for want of room.
+    /// When that file cannot be made or written, for another reason than a full disk.
     pub fn add(&mut self, record: &T, folder: impl AsFd) -> io::Result<()> {
         let record = postcard::to_stdvec(record).map_err(io::Error::other)?;
         let len = u32::try_from(record.len()).map_err(io::Error::other)?;
@@ -79,10 +79,10 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
         Ok(())
     }
 
-    /// Hands out each, in their order.
+    /// Calls `take` for each record, in their order.
     ///
     /// # Errors
-    /// Of `take`, and when the nameless file cannot be read.
+    /// Errors of `take`, and when the nameless file cannot be read.
     pub fn each(
         &self,
         take: &mut dyn FnMut(T) -> Result<(), TransferError>,
