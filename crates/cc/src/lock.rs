@@ -1,7 +1,7 @@
-//! Locks that only root can hold: whoever can open a file can hold an flock(2) on it, so these are files
-//! and folders that nobody else can open.
+//! Locks that only root can take. Every user who can open a file can take an flock(2) on it, so these are files and
+//! folders that nobody else can open.
 //!
-//! One lock is for the mounts that this process sees, the other one for the store itself, which several
+//! One lock is for the mounts of this process's mount namespace. The other one is for the store itself, which several
 //! mount namespaces may share.
 
 use std::{
@@ -40,7 +40,7 @@ pub(crate) struct Locks {
     pub mounting: OwnedFd,
 }
 
-/// Locks the mounts that this process sees.
+/// Locks the mounts of this process's mount namespace.
 pub(crate) fn of_mounts() -> Result<OwnedFd, Error> {
     own_folder(Path::new(FOLDER))?;
     of_file(Path::new(MOUNTS))

@@ -1,4 +1,4 @@
-//! Every network namespace that can be reached from here, and work inside one.
+//! Every network namespace that this process can enter, and work inside one.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// This process's namespace, then all that a process is in, has a descriptor of, or that are mounted here.
+    /// This process's namespace, then all others that a process is in or has a descriptor of, and those that are
+    /// mounted here.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let own = "/proc/thread-self/ns/net".into();

@@ -8,20 +8,20 @@
 #include "connection.h"
 
 enum {
-	/* A confirmation is believed for so long, or for two round trips if those take longer: at most about as long as a
-	 * window is after the last segment (an RTO, by RFC 5681, 4.1; a second at least, by RFC 6298). Linux itself never
-	 * restarts the window of a control with cong_control.
+	/* A confirmation is valid for this long, or for two round trips if those take longer. That is about as long as
+	 * a window stays valid after the last segment (an RTO, by RFC 5681, 4.1; a second at least, by RFC 6298). Linux
+	 * itself never restarts the window of a control with cong_control.
 	 */
 	BELIEVED_MS = 1000,
 };
 
-/* Milliseconds, so that a silence of an hour is none of a second. */
+/* In milliseconds, so that the 32 bits do not wrap around within an hour of silence. */
 static __always_inline __u32 now_ms(const struct tcp_sock *tp)
 {
 	return tp->tcp_mstamp / 1000;
 }
 
-/* Whether the newest RTT says what the path is now. */
+/* Whether the newest RTT is recent enough to describe the path. */
 static __always_inline bool is_recent(const struct tcp_sock *tp, const struct resume *resume)
 {
 	__u32 believed_ms = max(2 * (resume->rtt_us / 1000), (__u32)BELIEVED_MS);
@@ -29,7 +29,7 @@ static __always_inline bool is_recent(const struct tcp_sock *tp, const struct re
 	return resume->rtt_us && now_ms(tp) - resume->measured_ms <= believed_ms;
 }
 
-/* A first window that was acknowledged under another control, just now, confirms the path as well. */
+/* A first window that was acknowledged a short while ago under another control confirms the path as well. */
 static __always_inline void take_over(const struct tcp_sock *tp, struct resume *resume)
 {
 	__u64 answered_us = tp->rack.mstamp + tp->rack.rtt_us;
@@ -44,7 +44,7 @@ static __always_inline void take_over(const struct tcp_sock *tp, struct resume *
 	resume->measured_ms = answered_us / 1000;
 }
 
-/* Whether more waits than the window permits, and the receiver would take it (3.2), without an ACK that says so. */
+/* Whether it may jump without an ACK: more data waits than the window permits, and the receiver has room for it (3.2). */
 static __always_inline bool may_jump_unasked(const struct sock *sk, const struct resume *resume)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What is known of a connection in any phase, and what every phase does: it paces, takes notes and ends. */
+/* The state of a connection, and what all phases use: pacing, notes for user space, and the last step. */
 #ifndef HOWDAH_CONNECTION_H
 #define HOWDAH_CONNECTION_H
 
@@ -10,17 +10,17 @@ enum {
 	FIRST_WINDOW = 10, /* RFC 6928 */
 	NO_THRESHOLD = 0x7fffffff, /* TCP_INFINITE_SSTHRESH */
 	CUBIC_BETA = 717, /* 1/1024 */
-	STANDING_SHIFT = 3, /* an RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it */
-	GROWN_SHIFT = 5, /* a thirty-second of one that the jump has built */
-	LEAST_RISE_US = 2000, /* both within these */
+	STANDING_SHIFT = 3, /* an RTT that is an eighth longer shows a standing queue, as in HyStart */
+	GROWN_SHIFT = 5, /* one that is a thirty-second longer shows a queue from the jump */
+	LEAST_RISE_US = 2000, /* limits of both */
 	LARGEST_RISE_US = 16000,
 };
 
-/* What comes back while a connection validates. */
+/* What is being acknowledged while a connection validates. */
 enum coming {
-	COMING_JUMP, /* what of the jump was in flight, and within it what lets the probe go */
+	COMING_JUMP, /* the part of the jump that was in flight; within it, the probe is sent */
 	COMING_PROBE, /* the end of the probe */
-	COMING_GROWTH, /* a flight since it is known what the path carries */
+	COMING_GROWTH, /* a flight that was sent after the capacity was known */
 };
 
 struct resume {
@@ -38,17 +38,17 @@ struct resume {
 	__u32 measured_ms; /* when it was taken */
 	__u32 least_rtt_us;
 	__u32 jumped_us; /* when */
-	__u32 mark; /* sequence number behind which the phase ends */
-	__u32 flight; /* what of the jump was in flight when validating began, segments */
-	__u32 probe_from; /* sequence number behind which the probe may begin */
-	__u32 probe; /* by which the window still grows for it, segments */
+	__u32 mark; /* the phase ends when this sequence number is acknowledged */
+	__u32 flight; /* the part of the jump in flight when validating began, segments */
+	__u32 probe_from; /* the probe may begin when this sequence number is acknowledged */
+	__u32 probe; /* growth of the window for it that is left, segments */
 	union {
-		__u32 probe_end; /* sequence number behind it; 0: none of it was sent */
-		__u32 limit; /* then: what the path carries, as far as validating grows the window, segments */
-		__u32 through; /* what will have got through when a retreat ends, if nothing more is lost, segments */
+		__u32 probe_end; /* its last sequence number; 0: none of it was sent */
+		__u32 limit; /* then: the capacity of the path, up to which validating grows the window, segments */
+		__u32 through; /* the segments that will be delivered by the end of a retreat, if nothing more is lost */
 	};
 	union {
-		__u32 waited_us; /* what the end of the probe waited, plus 1; 0: not known */
+		__u32 waited_us; /* how long the end of the probe waited in a queue, plus 1; 0: not known */
 		__u32 lost; /* when a retreat began, segments */
 	};
 	__u8 phase; /* enum resume_phase; RESUME_NONE: begins */
@@ -71,7 +71,7 @@ static __always_inline bool has_jumped(const struct resume *resume)
 	return resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL;
 }
 
-/* One round trip. What is smoothed begins with the handshake, which may be of long ago: it counts no further than what was
+/* One round trip. The smoothed RTT begins with that of the handshake, which may be old. So it is limited by what was
  * measured since.
  */
 static __always_inline __u32 jump_lasts_us(const struct tcp_sock *tp, const struct resume *resume)
@@ -122,7 +122,7 @@ static __always_inline void note(struct sock *sk, const struct resume *resume)
 		flow->resumed.retreats++;
 }
 
-/* The last step of each way: what is to happen is done by the next control. */
+/* The last step in every case. The next control does the rest. */
 static __always_inline void become_normal(struct sock *sk, struct resume *resume, __u8 why)
 {
 	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Careful Resume: a connection begins with what earlier ones carried, and another control goes on.
+/* Careful Resume: a connection begins with what earlier ones carried, and then another control takes over.
  *
  * Source: RFC 9959. Sections are named where each rule is. Phases:
  *   reconnaissance  slow start until the first window is acknowledged and the RTT is like the saved one (3.2)
  *   unvalidated     the window jumps to a part of the saved capacity, paced over a round trip (3.3)
- *   validating      until all that was sent unvalidated is acknowledged, and what a probe lets grow (3.4)
- *   retreat         after congestion: half of what was acknowledged, until the rest is mended (3.5)
- *   normal          the socket is moved to the control that the memory names (bpf_setsockopt), in place
+ *   validating      until all that was sent unvalidated is acknowledged, and the growth after a probe (3.4)
+ *   retreat         after congestion: half of what was acknowledged, until the recovery is over (3.5)
+ *   normal          the socket is given the control that the memory names (bpf_setsockopt)
  *
- * The observing phase is user space's: it sets memories (memory.h). All connections that use a memory are one sender:
+ * The observing phase is in user space, which sets memories (memory.h). All connections that use a memory are one sender:
  * each jumps to its part, and each retreats when one of them has to.
  *
  * Deviations, all to the safe side:
  * - The window counts segments, so PipeSize does.
- * - It does not jump where the RTT says that somebody's queue stands on the path already.
- * - Without an ACK, it jumps only where the RTT that confirms the path is of the last round trips. An older one counts
- *   no more.
+ * - It does not jump if the RTT shows a standing queue on the path.
+ * - Without an ACK, it jumps only if the RTT that confirms the path was measured in the last round trips. An older one
+ *   does not count.
  * - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the jump.
- *   The queue that this train has built when it is back says what the path carries. The window grows to that in the
- *   round trip that follows, spaced at that rate, but no further than to this connection's part of the saved capacity,
- *   and not while the RTT says that a queue has grown. PipeSize counts none of it. Slow start ends there, also under
- *   the next control.
+ *   The queue that this train has built shows the capacity of the path. The window grows to that capacity in the next
+ *   round trip, paced at that rate. It grows to this connection's part of the saved capacity at most, and not while the
+ *   RTT shows that a queue has grown. PipeSize does not count this growth. Slow start ends there, also under the next
+ *   control.
  * - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
- *   meanwhile, or sent, does not count in PipeSize.
+ *   or sent meanwhile does not count in PipeSize.
  * - An undo does not end a retreat.
  *
- * With cong_control the kernel leaves window and pacing to us alone. What a kernel may skip (skipped.h) is made good at
- * the next ACK. No phase depends on what ssthresh() answered.
+ * With cong_control the kernel leaves window and pacing to the program. A callback that a kernel may skip (skipped.h) is
+ * made up for at the next ACK. No phase depends on the result of ssthresh().
  */
 #include "ahead.h"
 #include "validate.h"
@@ -56,7 +56,7 @@ static __always_inline void begin(struct sock *sk, struct resume *resume)
 	}
 }
 
-/* Moves the socket on. Nothing may be read or written of the private part afterwards: it is the next control's. */
+/* Gives the socket the next control. The private part then belongs to that control, and must not be read or written. */
 static __always_inline void go_on(struct sock *sk, const struct resume *resume)
 {
 	char then[CONTROL_NAME_MAX], cubic[CONTROL_NAME_MAX] = "cubic", reno[CONTROL_NAME_MAX] = "reno";
@@ -68,8 +68,8 @@ static __always_inline void go_on(struct sock *sk, const struct resume *resume)
 		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 }
 
-/* Safe Retreat (3.5): the window falls to half of what the path was seen to carry. No more can have got through than was
- * in flight at once.
+/* Safe Retreat (3.5): the window falls to half of what the path has carried. The path cannot have carried more than was in
+ * flight at once.
  */
 static __always_inline void retreat(struct sock *sk, struct resume *resume, struct memory *memory)
 {
@@ -88,7 +88,7 @@ static __always_inline void retreat(struct sock *sk, struct resume *resume, stru
 	note(sk, resume);
 }
 
-/* Remembers what it needs of its memory; says whether there is one that may be used. */
+/* Copies what it needs from its memory. Returns whether there is a memory that may be used. */
 static __always_inline bool recall(struct sock *sk, struct resume *resume)
 {
 	__u32 mss = max(tcp_sk(sk)->mss_cache, 1U);
@@ -109,7 +109,7 @@ static __always_inline bool recall(struct sock *sk, struct resume *resume)
 	return true;
 }
 
-/* Why it will never jump (3.2, 4.2.1). If it may, takes its part of the jump. */
+/* The reason why it will never jump (3.2, 4.2.1), if there is one. If it may jump, takes its part of the jump. */
 static __always_inline __u8 why_not(const struct resume *resume, struct memory *memory, __u32 window)
 {
 	if (!is_same_path(resume))
@@ -162,7 +162,7 @@ static __always_inline void reconnoitre(struct sock *sk, struct resume *resume, 
 		jump(sk, resume);
 }
 
-/* Keeps what of the jump is in flight, or, where it was not used, what was seen to get through (3.3). */
+/* Keeps the part of the jump that is in flight or, if the jump was not used, what the path has carried (3.3). */
 static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -192,14 +192,14 @@ static __always_inline void send_unvalidated(struct sock *sk, struct resume *res
 		end_jump(sk, resume);
 }
 
-/* PipeSize is what gets through of the jump, not of what is sent after that. */
+/* PipeSize is what is acknowledged of the jump, not of what is sent after it. */
 static __always_inline void count(struct resume *resume, __u32 acked)
 {
 	if (resume->coming == COMING_JUMP)
 		resume->pipe += acked;
 }
 
-/* One sender: who shares the jump retreats with the first that has to. */
+/* One sender: all connections that share the jump retreat when the first one has to. */
 static __always_inline void follow_the_jump(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
@@ -214,7 +214,7 @@ static __always_inline void follow_the_jump(struct sock *sk, struct resume *resu
 		validate(sk, resume, acked);
 }
 
-/* Until all is mended. What was lost, or sent since, has not shown that the path carries it. */
+/* Until the recovery is over. What was lost or sent since does not show what the path carries. */
 static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -229,7 +229,7 @@ static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 a
 	become_normal(sk, resume, RESUME_RETREATED);
 }
 
-/* Congestion before the jump: there will be none (3.2). The next control brings the window down to the threshold. */
+/* Congestion before the jump: it does not jump (3.2). The next control reduces the window to the threshold. */
 static __always_inline void give_up(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -293,7 +293,9 @@ void BPF_PROG(resume_cong_control, struct sock *sk)
 	if (resume->phase != RESUME_NORMAL)
 		step(sk, resume, acked);
 	resume->window = tp->snd_cwnd;
-	/* The jump over a round trip (3.3), as what the path carries; the rest as Linux paces, 200 % in slow start. */
+	/* The jump and the growth to the capacity are paced over a round trip (3.3). The rest is paced as in Linux, at 200 % in
+	 * slow start.
+	 */
 	if (resume->phase == RESUME_VALIDATING && resume->coming == COMING_GROWTH)
 		pace(sk, resume, resume->limit, 100);
 	else
@@ -303,7 +305,7 @@ void BPF_PROG(resume_cong_control, struct sock *sk)
 		go_on(sk, resume);
 }
 
-/* The next control gets no pacing that we switched on. */
+/* Switches pacing off for the next control, if this one has switched it on. */
 SEC("struct_ops")
 void BPF_PROG(resume_release, struct sock *sk)
 {
@@ -329,8 +331,8 @@ void BPF_PROG(resume_pkts_acked, struct sock *sk, const struct ack_sample *sampl
 		resume->least_rtt_us = resume->rtt_us;
 }
 
-/* Called before anything leaves, and the window is read after it. A sender that had nothing to send when its first window
- * was acknowledged jumps here, as soon as it has written more than the window permits.
+/* Called before anything is sent; the kernel reads the window after it. A sender that had nothing to send when its first
+ * window was acknowledged jumps here, as soon as it has written more than the window permits.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(resume_min_tso_segs, struct sock *sk)
@@ -347,8 +349,8 @@ __u32 BPF_PROG(resume_min_tso_segs, struct sock *sk)
 	return MIN_TSO_SEGS;
 }
 
-/* A sender that fell silent has not used its jump. But nothing is in flight before the jump either where one ACK has
- * answered all, or where it began without an ACK. Then its first segment is one that starts.
+/* A sender that was idle has not used its jump. But nothing is in flight before the jump either if one ACK has acknowledged
+ * everything, or if the jump came without an ACK. In these cases the event comes with the first segment of the jump.
  */
 SEC("struct_ops")
 void BPF_PROG(resume_cwnd_event, struct sock *sk, enum tcp_ca_event event)

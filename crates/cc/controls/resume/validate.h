@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Validating (RFC 9959, 3.4): the jump comes back, then a probe, and the window grows to what the probe has shown. */
+/* Validating (RFC 9959, 3.4): the jump is acknowledged, then a probe, and the window grows to the capacity that the probe
+ * has shown.
+ */
 #ifndef HOWDAH_VALIDATE_H
 #define HOWDAH_VALIDATE_H
 
 #include "connection.h"
 
 enum {
-	BEFORE_PROBE_SHIFT = 3, /* a part of the jump is back before the probe: a queue that the jump built is seen then */
-	CLOCK_SHIFT = 3, /* a delay of an eighth of the probe is one of the clock, and not of the path */
+	BEFORE_PROBE_SHIFT = 3, /* this part of the jump is acknowledged before the probe, to detect its queue */
+	CLOCK_SHIFT = 3, /* a delay of an eighth of the probe comes from the clock, and not from the path */
 };
 
-/* For so long, the probe leaves twice as densely as the jump. On a path that carries only the jump, its end waits as
- * long: twice what tells of a queue.
+/* How long the probe is sent, twice as densely as the jump. On a path that carries only the jump, the end of the probe
+ * waits as long in the queue. That is twice the delay by which a queue is detected.
  */
 static __always_inline __u32 probe_us(const struct resume *resume)
 {
 	return 2 * rise_us(resume->least_rtt_us, GROWN_SHIFT);
 }
 
-/* So many segments of the jump come back while the probe leaves: it is as many more. */
+/* The segments of the probe: as many as segments of the jump that are acknowledged while the probe is sent. */
 static __always_inline __u32 probe_segments(const struct resume *resume)
 {
 	return max((__u32)((__u64)resume->flight * probe_us(resume) / max(resume->least_rtt_us, 1U)), 1U);
@@ -40,7 +42,7 @@ static __always_inline void send_probe(struct sock *sk, struct resume *resume, _
 	resume->probe_end = tp->snd_una + tp->snd_cwnd * tp->mss_cache;
 }
 
-/* What the probe has shown that the path carries, segments: twice the jump, less what its queue says. */
+/* The capacity that the probe has shown, segments: twice the jump, less by what the probe waited in the queue. */
 static __always_inline __u32 carries(const struct resume *resume)
 {
 	__u32 sent_us = probe_us(resume), waited_us = resume->waited_us - 1;
@@ -50,8 +52,8 @@ static __always_inline __u32 carries(const struct resume *resume)
 	return 2 * (__u64)resume->flight * sent_us / (sent_us + waited_us);
 }
 
-/* Looks at the RTT while the second half of the probe comes back, and for half as long again. The queue of a part of the
- * probe says what that of the whole is. A clock that is late now and then shows more, so the least counts.
+/* Measures the RTT while the second half of the probe is acknowledged, and for half as long again. The queue of the whole
+ * probe is estimated from that of a part. A late clock makes single values too large, so the least value counts.
  */
 static __always_inline void await_probe(const struct sock *sk, struct resume *resume)
 {
@@ -72,7 +74,7 @@ static __always_inline void await_probe(const struct sock *sk, struct resume *re
 	resume->coming = COMING_GROWTH;
 }
 
-/* Growth as in slow start at most (3.4): the probe, and what it has shown that there is room for. */
+/* Growth as in slow start at most (3.4): by the probe, and up to the capacity that it has shown. */
 static __always_inline void validate(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
