@@ -1,8 +1,8 @@
-//! The line that each copy leaves in the log of this host, at either end: who, where, what, and the outcome.
+//! The line that each copy writes into the log of this host, at either end: who, where, what, and the outcome.
 //!
-//! A line is JSON without control characters and fits a message of rsyslog (8 KiB by default), however many and
-//! long the names are. Where no log takes it, a copy goes on unless the policy requires one. Then a first line
-//! before the copy shows that the log takes it, and is what remains of a process that is killed.
+//! A line is JSON without control characters. It fits into a message of rsyslog (8 KiB by default), however many and
+//! long the names are. If no log takes the line, the copy continues unless the policy requires a log. If it does, a
+//! first line is written before the copy. It shows that the log works, and it remains if the process is killed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,7 +22,7 @@ const NAME_BYTES_MAX: usize = 300;
 const NOTICE: u8 = 5;
 const INFO: u8 = 6;
 
-/// The end of a copy that this host is.
+/// The end of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
@@ -32,7 +32,7 @@ pub enum End {
     Far,
 }
 
-/// What a line says of a copy.
+/// The outcome of a copy in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -76,15 +76,15 @@ struct Line {
     record: Option<String>,
 }
 
-/// What is said of one copy, from its begin to its outcome.
+/// The lines on one copy, from its beginning to its outcome.
 pub struct Copy {
     line: Line,
     log: Log,
 }
 
 impl Copy {
-    /// A copy whose other end is `peer`: the host as ssh was told, or at the far end the address of the ssh client.
-    /// A near end keeps a record of it, which has an id.
+    /// A copy with the other end `peer`: the host as given to ssh or, at the far end, the address of the ssh client.
+    /// `record` is the id of the record that a near end keeps.
     pub fn new(end: End, job: &Job, peer: Option<&[u8]>, record: Option<String>) -> Self {
         let number = rustix::process::getuid().as_raw();
         let line = Line {
@@ -120,10 +120,10 @@ impl Copy {
         Self { line, log }
     }
 
-    /// Shows that the log takes lines, where the policy requires it.
+    /// Writes the first line, if the policy requires a log.
     ///
     /// # Errors
-    /// When none does.
+    /// When no log takes it.
     pub fn begin(&self, policy: &Policy) -> Result<(), Error> {
         if !policy.audit_required {
             return Ok(());
@@ -132,11 +132,11 @@ impl Copy {
         written.map_err(|error| unlogged(policy, &error, "nothing is copied"))
     }
 
-    /// Logs the outcome, with why it is not a better one. There is no policy where it could not be read; `digests` is
-    /// the file of digests that the record names.
+    /// Logs the outcome, with the reason if it is not complete. `policy` is absent if it could not be read. `digests`
+    /// is the file of digests that the record names.
     ///
     /// # Errors
-    /// When the policy requires a log and none takes the line.
+    /// When the policy requires a log, and no log takes the line.
     pub fn end(
         &self,
         policy: Option<&Policy>,
@@ -155,10 +155,10 @@ impl Copy {
         }
     }
 
-    /// The text of the line that a far end's log would be given.
+    /// The text of the line that a far end writes into the log.
     ///
     /// # Errors
-    /// As of what makes the JSON; there is none.
+    /// Errors of the JSON library, which do not happen.
     #[doc(hidden)]
     pub fn said(
         &self,
