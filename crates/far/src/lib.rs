@@ -1,8 +1,8 @@
-//! The far end of a copy, `serve`: started by the near end's ssh, speaks on standard input and output. It is the same
-//! in an installed howdah and in the program that a copy brings to hosts without.
+//! The far end of a copy, `serve`. The near end's ssh starts it, and it uses standard input and output. An installed
+//! howdah and the program that a copy brings to other hosts have the same far end.
 //!
-//! It carries out what the policy of its own host allows, whatever the near end's host says. With `--root DIR` it is
-//! what a login for copies alone runs, as the forced command of a key or a user (docs/serve.md).
+//! The policy of its own host decides what it carries out. With `--root DIR` it serves a login for copies only, as
+//! the forced command of a key or a user (docs/serve.md).
 
 use std::ffi::OsString;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -29,7 +29,7 @@ pub mod oversight;
 /// The exit code of a wrong command line.
 pub const MISUSED: u8 = 2;
 
-/// Serves one session on standard input and output by these words of the command line, and returns the exit code.
+/// Serves one session on standard input and output with these words of the command line. Returns the exit code.
 /// Errors go to standard error. No other thread may run.
 pub fn serve(words: &[OsString]) -> u8 {
     let options = match Options::read(words) {

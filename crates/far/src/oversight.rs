@@ -1,4 +1,5 @@
-//! One copy at its far end, under the policy of that host: whether it may begin and go on, and what is logged.
+//! Oversees one copy at its far end, under the policy of that host: decides whether it may begin and continue, and
+//! writes the log.
 
 use std::env;
 use std::fs;
@@ -28,8 +29,8 @@ struct Accepted {
 }
 
 impl Oversight {
-    /// By the policy that lies at these places when a job comes: a far end that was kept ready may be older. Paths
-    /// begin at `root`, if one is given.
+    /// Uses the policy at these places at the time when a job comes, because a far end that was kept ready may be
+    /// older than the policy. Paths begin at `root`, if it is given.
     pub fn new(places: Places, root: Option<&Path>) -> Self {
         let whole = |root: &Path| fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         Self {
@@ -39,7 +40,7 @@ impl Oversight {
         }
     }
 
-    /// The job with the paths of this end as those of the host.
+    /// The job, with this end's paths as paths of the host.
     ///
     /// # Errors
     /// For what is no job.
