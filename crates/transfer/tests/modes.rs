@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 use serde_json::{Value, json};
 
 use ends::{Ends, content, job};
-use privilege::tests;
+use privilege::{missing_root, missing_rsync, tests};
 
 const MIB: usize = 1 << 20;
 /// When all of the source, and all of a target, was changed last, in seconds since 1970.
@@ -33,10 +33,6 @@ fn umask() {
     ONCE.call_once(|| {
         rustix::process::umask(Mode::from_raw_mode(0o027));
     });
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 fn mode(path: &Path, bits: u32) {
@@ -151,16 +147,14 @@ fn make_source(source: &Path) {
     }
     file(&source.join("listed/program"), "from the source", 0o755);
     file(&source.join("listed/older"), "from the source", 0o755);
-    if is_root() {
-        for name in [
-            "changed program",
-            "same program",
-            "older",
-            "there",
-            "shared/new",
-        ] {
-            chown(source.join(name), Some(4711), Some(4712)).unwrap();
-        }
+    for name in [
+        "changed program",
+        "same program",
+        "older",
+        "there",
+        "shared/new",
+    ] {
+        chown(source.join(name), Some(4711), Some(4712)).unwrap();
     }
     change_all_at(source, SOURCE_S);
 }
@@ -322,7 +316,7 @@ fn each_option_gives_what_it_gives_with_rsync() {
                 ["rsync", "push", "pull"].map(|name| base.path().join(format!("{name} {there}")));
             if there {
                 for target in [&by_rsync, &push, &pull] {
-                    make_target(target, is_root() && keep.get("owner").is_some());
+                    make_target(target, keep.get("owner").is_some());
                 }
             }
             // A second copy goes on from what the first one has left.
@@ -368,6 +362,8 @@ fn each_option_gives_what_it_gives_with_rsync() {
 }
 
 fn main() -> ExitCode {
+    // Only root writes into folders that are closed to their owner, and gives files to others.
     let tests = tests![each_option_gives_what_it_gives_with_rsync];
-    privilege::run([(privilege::missing_rsync(), tests)])
+    let missing = missing_root().or_else(missing_rsync);
+    privilege::run([(missing, tests)])
 }
