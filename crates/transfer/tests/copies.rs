@@ -5,7 +5,6 @@ mod ahead;
 mod between;
 mod broken;
 mod by_far;
-mod delete;
 mod ends;
 mod holes;
 mod hostile;

@@ -14,6 +14,7 @@ mod privilege;
 
 mod accounts;
 mod closed;
+mod delete;
 mod dry_run;
 mod filters;
 mod flags;
@@ -101,6 +102,7 @@ fn keeping(direction: &str, source: &Path, target: &Path, keep: Value) -> Value 
 fn main() -> ExitCode {
     let root = tests![
         closed::a_folder_of_another_user_and_one_that_is_not_of_the_copy_stay_closed,
+        delete::what_cannot_be_removed_is_named_and_the_rest_goes,
         flags::a_file_system_gives_the_flags_that_it_has,
         flags::a_file_system_without_flags_takes_none,
         flags::flags_are_kept_with_attributes,
@@ -139,6 +141,14 @@ fn main() -> ExitCode {
         closed::a_folder_that_keeps_its_own_mode_has_it_again_at_the_end,
         closed::what_is_in_a_closed_folder_is_there_for_who_ignores_what_is_there,
         closed::what_is_new_in_a_closed_folder_is_copied_and_it_is_closed_again,
+        delete::a_copy_that_is_stopped_in_the_middle_goes_on,
+        delete::a_far_end_that_is_confined_removes_in_its_folder_alone_and_one_that_is_read_alone_nothing,
+        delete::a_new_target_has_nothing_to_remove,
+        delete::only_what_is_copied_as_a_whole_folder_is_cleaned,
+        delete::the_target_becomes_what_the_source_is_either_way,
+        delete::what_cannot_be_read_switches_removal_off,
+        delete::where_more_would_go_than_may_nothing_goes,
+        delete::without_the_wish_nothing_is_removed,
         keep::names_of_one_file_stay_names_of_one_file,
         keep::runs_of_zeros_become_holes,
         keep::special_files_are_counted_apart_from_links,
