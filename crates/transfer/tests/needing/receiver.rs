@@ -21,7 +21,7 @@ use howdah_wire::{
 use crate::{own_mounts, run};
 
 const ATTRIBUTES: Attributes = Attributes {
-    mode: 0o6777,
+    mode: 0o640,
     mtime_ns: 1_234_567_890_123_456_789,
     owner: None,
     xattrs: None,
