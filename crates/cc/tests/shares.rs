@@ -208,6 +208,5 @@ fn main() -> ExitCode {
         a_connection_that_ends_or_cannot_send_leaves_the_share_to_others,
         one_that_went_uncounted_takes_no_part_for_long
     ];
-    let others = tests![];
-    privilege::run(path::missing_privilege(), needing, others)
+    privilege::run([(path::missing_privilege(), needing)])
 }

@@ -1,9 +1,9 @@
-//! Connections that are made ahead of a copy. A far end that is kept ready takes them, and whoever keeps it ready makes
-//! them. The copy sends padding on them while its job goes to the far end and back, so its data find larger windows and a
-//! round trip that was just measured.
+//! Connections that are made ahead of a copy, to a far end that is kept ready for it. While the job goes to the far
+//! end and back, the copy sends padding on them. So its data finds larger windows and a round trip that was just
+//! measured.
 //!
-//! They are connections and no more. Nothing is said on them before a copy greets, with the keys and the token of its
-//! own session, and the far end admits what is greeted as it admits every other connection.
+//! They are bare connections. Nothing is sent on them before a copy greets with the keys and the token of its own
+//! session. The far end then admits them like every other connection.
 
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -61,7 +61,7 @@ pub struct Opened {
 }
 
 impl OwnPort {
-    /// Opens the port for `most` connections of `client`; without any it stays closed.
+    /// Opens the port for `most` connections of `client`. If `most` is 0, it stays closed.
     ///
     /// # Errors
     /// When the system has no descriptor or thread left.
@@ -85,7 +85,7 @@ impl OwnPort {
         }))
     }
 
-    /// Opens it for the streams of a copy.
+    /// Opens the port for the streams of a copy.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -164,9 +164,9 @@ fn woken(wake: &OwnedFd, listener: Option<&TcpListener>, until: Instant) -> bool
     }
 }
 
-/// Makes `count` connections to the far end whose hello waits unread in `pipe`, or comes within the time. The hello stays
-/// there for the copy. `data_address` is the far host as ssh reaches it, if it does so straight. Those that cannot be made
-/// are left out.
+/// Makes `count` connections to the far end whose hello is in `pipe`, or comes within the time. The hello stays in
+/// the pipe for the copy. `data_address` is the address to which ssh connects, if it connects directly. Connections
+/// that fail are left out.
 pub fn connect_ahead(
     pipe: BorrowedFd<'_>,
     data_address: Option<&str>,
@@ -195,7 +195,7 @@ pub fn connect_ahead(
     })
 }
 
-/// The addresses of a far end's data port, best first. What cannot be resolved here is left out.
+/// The addresses of a far end's data port, best first. Those that this host cannot resolve are left out.
 pub fn addresses(data_address: Option<&str>, hello: &FarHello) -> Vec<SocketAddr> {
     let told = hello.addresses.iter().map(String::as_str);
     let names: Vec<&str> = data_address.map_or_else(|| told.collect(), |name| vec![name]);
@@ -230,14 +230,14 @@ fn unread(pipe: BorrowedFd<'_>) -> Result<Vec<u8>, Errno> {
     read.map(|_| bytes).map_err(|_| Errno::IO)
 }
 
-/// The connections that were made ahead for one session, each greeted as the stream of its number.
+/// The connections that were made ahead for one session. Each is greeted as the stream with its number.
 #[derive(Default)]
 pub struct Ahead(Vec<Option<TlsStream>>);
 
 impl Ahead {
-    /// Greets on those that are still there. With `fill`, a first window of padding follows on each: when it is
-    /// acknowledged, the kernel knows the round trip of now, and what is sent next need not begin by finding that out
-    /// (RFC 9959, the reconnaissance).
+    /// Greets on the connections that are still open. With `fill`, a first window of padding follows on each. Once it
+    /// is acknowledged, the kernel knows the present round trip, and the data that follows need not begin by
+    /// measuring it (RFC 9959, the reconnaissance).
     pub fn greet(
         sockets: Vec<TcpStream>,
         keys: &SessionKeys,
@@ -260,7 +260,7 @@ impl Ahead {
         Self(greeted.collect())
     }
 
-    /// The connection of a stream, set up by the plan. `None` where there is none.
+    /// The connection of a stream, set up by the plan; `None` if there is none.
     pub fn take(&mut self, stream: u16, plan: &SocketPlan) -> Option<TlsStream> {
         let made = self.0.get_mut(usize::from(stream))?.take()?;
         let control = plan.congestion_control.clone().or_else(default_control);

@@ -1,8 +1,8 @@
-//! The way of the data streams: straight to the far end's port, or another one where a firewall is in between.
+//! The way of the data streams: directly to the far end's port, or by a detour if a firewall is in between.
 //!
-//! The straight way is tried first. When it has brought nothing for a moment the detour is begun beside it, so
-//! that it is ready when the straight way is given up (after RFC 8305), and the far end tries whether it reaches a
-//! port of this end. The first stream that knows decides for all.
+//! The direct way is tried first. If it has no result after a moment, the detour is prepared beside it, so that it is
+//! ready when the direct way is given up (after RFC 8305). Meanwhile the far end tries whether it reaches a port of
+//! this end. The first stream with a result decides for all streams.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -29,7 +29,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
 /// How long it takes at most to connect to a port of this host.
 const HERE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A port of this host whose connections lead to the far end's by another way.
+/// A port of this host that forwards connections to the far end's port by another way.
 pub struct Detour {
     at: SocketAddr,
     round_trip: Duration,
@@ -47,7 +47,7 @@ enum Chosen {
     ByFar(String),
 }
 
-/// What comes of a connection by the way that was chosen.
+/// The result of connecting by the chosen way.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// The straight way; without a connection when it was chosen while this one was tried.
@@ -59,7 +59,7 @@ pub enum Found<'a> {
 }
 
 impl Detour {
-    /// A detour that begins at `at`, around a straight way with this round trip.
+    /// A detour that begins at `at`. The direct way has this round trip.
     pub fn new(at: SocketAddr, round_trip: Duration, near_port: Option<Arc<NearPort>>) -> Self {
         Self {
             at,
@@ -69,12 +69,12 @@ impl Detour {
         }
     }
 
-    /// The port of this end that the far end may connect to instead.
+    /// The port of this end to which the far end may connect instead.
     pub fn near_port(&self) -> Option<Arc<NearPort>> {
         self.near_port.clone()
     }
 
-    /// Why the detour is taken, if it is.
+    /// Why the detour was chosen, if it was.
     pub fn taken(&self) -> Option<&str> {
         match self.chosen.get()? {
             Chosen::ThroughSsh(why) => Some(why),
@@ -82,10 +82,10 @@ impl Detour {
         }
     }
 
-    /// A connection by the way that all streams take.
+    /// Connects by the way that all streams take.
     ///
     /// # Errors
-    /// What the kernel refuses on either way.
+    /// When the kernel refuses the connection on both ways.
     pub fn connect(
         &self,
         straight: &[SocketAddr],
@@ -207,7 +207,7 @@ fn is_closed(found: &Result<TcpStream, Error>) -> bool {
     )
 }
 
-/// What came of the straight way, without what to do about it.
+/// The result of the direct way, without advice for the user.
 pub(crate) fn why(error: &Error) -> String {
     match error {
         Error::Connect { to, source } => format!("{to}: {}", crate::error::plain(source)),

@@ -1,4 +1,4 @@
-//! The near end's side of a data stream: it is dialled, and dialled again when its connection breaks.
+//! The near end of a data stream. It connects, and connects again when the connection breaks.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -32,11 +32,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The time between two SYNs to a host that does not answer.
 const ANOTHER_AFTER: Duration = Duration::from_secs(1);
 
-/// Where the streams of a job are dialled, and how.
+/// Where and how the streams of a job connect.
 pub struct Dialling {
     /// Addresses to try, best first.
     pub addresses: Vec<SocketAddr>,
-    /// Another way, for where a firewall is in between.
+    /// Another way, in case a firewall is in between.
     pub detour: Option<Detour>,
     /// What each connection shows.
     pub token: [u8; 32],

@@ -39,7 +39,7 @@ const JOB_WITHIN: Duration = FAR_PATIENCE;
 /// A far end that is kept for the next copy looks so often whether its greeting is still true.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Serves one transfer to a [`crate::Session`] that reaches all that this user does; see [`FarEnd`].
+/// Serves one transfer to a [`crate::Session`], which may reach everything that this user may; see [`FarEnd`].
 ///
 /// # Errors
 /// Those of [`FarEnd::prepare`] and [`FarEnd::serve`].
@@ -47,8 +47,8 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
     FarEnd::prepare(Site::default())?.serve(read, write, &Reach::default())
 }
 
-/// The far end of one transfer, with all that it takes from this host beside the files to move. So a process
-/// can be confined between [`Self::prepare`] and [`Self::serve`], before anything is received.
+/// The far end of one transfer, with everything that it needs from this host beside the files. So a process can be
+/// confined between [`Self::prepare`] and [`Self::serve`], before it has received anything.
 pub struct FarEnd {
     identity: Identity,
     bound: Bound,
@@ -58,18 +58,18 @@ pub struct FarEnd {
 }
 
 impl FarEnd {
-    /// Reserves a port that the site allows, and finds out what this host can.
+    /// Reserves a port that the site allows, and reads the limits of this host.
     ///
     /// # Errors
-    /// What this host lacks. No near end knows it yet.
+    /// When this host lacks something. No near end is told, because there is none yet.
     pub fn prepare(site: Site) -> Result<Self, TransferError> {
         // Of a process that is not dumpable only root starts the record of the peak afresh.
         let _ = MemoryMark::now();
         prepare(site)
     }
 
-    /// Serves one transfer over two descriptors; returns when the session has ended, well or not. SIGTERM,
-    /// SIGINT and SIGHUP end it; they stay blocked for this thread.
+    /// Serves one transfer over two descriptors. Returns when the session has ended, with success or not. SIGTERM,
+    /// SIGINT and SIGHUP end it. They stay blocked for this thread.
     ///
     /// # Errors
     /// Why the transfer ended early, or what the site refuses. The near end has been told.

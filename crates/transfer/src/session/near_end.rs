@@ -1,4 +1,5 @@
-//! The near end of one transfer at work: what it opens, the job it gives, and the role it then has.
+//! The near end of one transfer at work. It opens what the job needs, sends the job, and then is the sender or the
+//! receiver.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -45,9 +46,9 @@ pub struct Near {
     pub(super) near_ports: Option<RangeInclusive<u16>>,
     pub(super) ahead: Mutex<Ahead>,
     pub(super) board: Arc<Board>,
-    /// The list of what is moved, until it is read.
+    /// The list of names, until it is read.
     pub(super) list: Mutex<Option<NamesFile>>,
-    /// What is read or written in place of files, until that begins.
+    /// The pipe that is read or written in place of files, until that begins.
     pub(super) pipe: Mutex<Option<OwnedFd>>,
 }
 
@@ -58,7 +59,7 @@ enum Here {
 }
 
 impl Near {
-    /// Carries the job out; what came of it is in `shared`.
+    /// Carries the job out. The result is in `shared`.
     pub fn run(mut self, job: Job) {
         let outcome = self.carry_out(job);
         self.shared.abort.trigger();

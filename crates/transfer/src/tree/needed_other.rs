@@ -1,5 +1,5 @@
-//! What a dry run says of what is no regular file: whether a copy would make it. What is there already would at most
-//! get another mode, owner or time, and is not needed.
+//! Whether a copy would make an entry that is not a regular file, for a dry run. An entry that exists already would
+//! get another mode, owner or time at most, and is not needed.
 
 use std::os::fd::OwnedFd;
 
@@ -16,7 +16,8 @@ use crate::tree::place::{Placement, parent_and_name};
 use crate::tree::special_files::{is_node, node};
 
 impl Placement {
-    /// Whether a copy would make something that is no regular file. `not_kept` is told why it would be left out.
+    /// Whether a copy would make this entry, which is not a regular file. `not_kept` is called with the reason if it
+    /// would be left out.
     pub(super) fn needs_other(
         &self,
         file: &OfferedFile,

@@ -253,10 +253,6 @@ fn a_power_cut_in_a_file_loses_what_was_not_on_the_disk_and_no_more() {
 }
 
 fn main() -> ExitCode {
-    let missing = match rustix::process::geteuid().is_root() {
-        true => None,
-        false => Some("mounting needs root".to_owned()),
-    };
     let needing = tests![
         what_a_copy_has_finished_outlives_a_power_cut,
         what_a_copy_has_skipped_outlives_a_power_cut,
@@ -265,5 +261,5 @@ fn main() -> ExitCode {
         a_copy_without_sync_flushes_nothing,
         a_power_cut_in_a_file_loses_what_was_not_on_the_disk_and_no_more,
     ];
-    privilege::run(missing, needing, vec![])
+    privilege::run([(privilege::missing_root(), needing)])
 }

@@ -10,24 +10,17 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::ends::{self, Ends, content, job};
+use crate::ends::{self, Ends, content};
+use crate::keeping;
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
-
-fn keeping(direction: &str, source: &Path, target: &Path, keep: Value) -> Value {
-    let mut job = job(direction, &[&source.join(".")], target);
-    job["destination_is_folder"] = json!(true);
-    job["keep"] = keep;
-    job
-}
 
 fn inode(path: &Path) -> u64 {
     fs::metadata(path).unwrap().ino()
 }
 
-#[test]
-fn names_of_one_file_stay_names_of_one_file() {
+pub fn names_of_one_file_stay_names_of_one_file() {
     for direction in ["push", "pull"] {
         let base = tempfile::tempdir().unwrap();
         let (source, target) = (base.path().join("src"), base.path().join("dst"));
@@ -71,8 +64,7 @@ fn names_of_one_file_stay_names_of_one_file() {
     }
 }
 
-#[test]
-fn runs_of_zeros_become_holes() {
+pub fn runs_of_zeros_become_holes() {
     for direction in ["push", "pull"] {
         let base = tempfile::tempdir().unwrap();
         let (source, target) = (base.path().join("src"), base.path().join("dst"));
@@ -251,8 +243,7 @@ fn all() -> Value {
     })
 }
 
-#[test]
-fn special_files_are_counted_apart_from_links() {
+pub fn special_files_are_counted_apart_from_links() {
     for direction in ["push", "pull"] {
         let base = tempfile::tempdir().unwrap();
         let (source, target) = (base.path().join("src"), base.path().join("dst"));
@@ -327,15 +318,11 @@ fn spoil_all(target: &Path) {
 /// Says to a process of this program that it is to try as the user that it is.
 const ORDINARY: &str = "HOWDAH_KEEP_ORDINARY";
 
-#[test]
-fn rsync_finds_nothing_to_do_after_root() {
-    if rustix::process::geteuid().is_root() {
-        rsync_finds_nothing_to_do(tree_of_root, spoil_all);
-    }
+pub fn rsync_finds_nothing_to_do_after_root() {
+    rsync_finds_nothing_to_do(tree_of_root, spoil_all);
 }
 
-#[test]
-fn rsync_finds_nothing_to_do_after_an_ordinary_user() {
+pub fn rsync_finds_nothing_to_do_after_an_ordinary_user() {
     let ordinary = || rsync_finds_nothing_to_do(ordinary_tree, spoil_modes);
     if env::var_os(ORDINARY).is_some() || !rustix::process::geteuid().is_root() {
         return ordinary();
@@ -359,11 +346,7 @@ fn rsync_finds_nothing_to_do_after_an_ordinary_user() {
     assert!(done.status.success() && said.contains("1 passed"), "{said}");
 }
 
-#[test]
-fn what_was_not_asked_for_is_not_kept() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+pub fn what_was_not_asked_for_is_not_kept() {
     let base = tempfile::tempdir().unwrap();
     let (source, target) = (base.path().join("src"), base.path().join("dst"));
     fs::create_dir(&source).unwrap();

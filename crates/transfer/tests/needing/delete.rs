@@ -39,8 +39,7 @@ fn removal(extraneous: u64, removed: u64) -> Value {
     json!({"extraneous": extraneous, "removed": removed, "failed": 0, "held": null})
 }
 
-#[test]
-fn the_target_becomes_what_the_source_is_either_way() {
+pub fn the_target_becomes_what_the_source_is_either_way() {
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
         fs::write(source.join("new"), content(5000)).unwrap();
@@ -83,8 +82,7 @@ fn the_target_becomes_what_the_source_is_either_way() {
     }
 }
 
-#[test]
-fn without_the_wish_nothing_is_removed() {
+pub fn without_the_wish_nothing_is_removed() {
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
         let outcome = Ends::run(&job(direction, &[&source.join(".")], &target)).unwrap();
@@ -93,8 +91,7 @@ fn without_the_wish_nothing_is_removed() {
     }
 }
 
-#[test]
-fn where_more_would_go_than_may_nothing_goes() {
+pub fn where_more_would_go_than_may_nothing_goes() {
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
         let mut job = deleting(direction, &source, &target);
@@ -113,8 +110,7 @@ fn where_more_would_go_than_may_nothing_goes() {
     }
 }
 
-#[test]
-fn only_what_is_copied_as_a_whole_folder_is_cleaned() {
+pub fn only_what_is_copied_as_a_whole_folder_is_cleaned() {
     let (base, source, _) = world();
     let target = base.path().join("folder");
     fs::create_dir_all(target.join("src/old")).unwrap();
@@ -137,8 +133,7 @@ fn only_what_is_copied_as_a_whole_folder_is_cleaned() {
     assert!(target.join("beside").exists());
 }
 
-#[test]
-fn a_new_target_has_nothing_to_remove() {
+pub fn a_new_target_has_nothing_to_remove() {
     let (base, source, _) = world();
     let outcome = Ends::run(&deleting("push", &source, &base.path().join("new/"))).unwrap();
     assert_eq!(outcome["removal"], removal(0, 0));
@@ -147,8 +142,7 @@ fn a_new_target_has_nothing_to_remove() {
     assert_eq!(Ends::run(&dry).unwrap()["removal"], removal(0, 0));
 }
 
-#[test]
-fn what_cannot_be_read_switches_removal_off() {
+pub fn what_cannot_be_read_switches_removal_off() {
     let mut sets = rustix::thread::capabilities(None).unwrap();
     for set in [&mut sets.effective, &mut sets.permitted] {
         set.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
@@ -179,8 +173,7 @@ fn what_cannot_be_read_switches_removal_off() {
     }
 }
 
-#[test]
-fn what_cannot_be_removed_is_named_and_the_rest_goes() {
+pub fn what_cannot_be_removed_is_named_and_the_rest_goes() {
     let mut sets = rustix::thread::capabilities(None).unwrap();
     for set in [&mut sets.effective, &mut sets.permitted] {
         set.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
@@ -211,8 +204,7 @@ fn what_cannot_be_removed_is_named_and_the_rest_goes() {
     }
 }
 
-#[test]
-fn a_copy_that_is_stopped_in_the_middle_goes_on() {
+pub fn a_copy_that_is_stopped_in_the_middle_goes_on() {
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
         for number in 0..30_000 {
@@ -231,8 +223,7 @@ fn a_copy_that_is_stopped_in_the_middle_goes_on() {
     }
 }
 
-#[test]
-fn a_far_end_that_is_confined_removes_in_its_folder_alone_and_one_that_is_read_alone_nothing() {
+pub fn a_far_end_that_is_confined_removes_in_its_folder_alone_and_one_that_is_read_alone_nothing() {
     let (base, source, target) = world();
     symlink("../src", target.join("way")).unwrap();
     let start = |read_only| {

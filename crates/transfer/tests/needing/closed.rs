@@ -82,8 +82,7 @@ fn again(direction: &str, source: &Path, target: &Path) -> Value {
     job
 }
 
-#[test]
-fn what_is_new_in_a_closed_folder_is_copied_and_it_is_closed_again() {
+pub fn what_is_new_in_a_closed_folder_is_copied_and_it_is_closed_again() {
     without_capabilities();
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
@@ -97,8 +96,7 @@ fn what_is_new_in_a_closed_folder_is_copied_and_it_is_closed_again() {
     }
 }
 
-#[test]
-fn a_folder_that_keeps_its_own_mode_has_it_again_at_the_end() {
+pub fn a_folder_that_keeps_its_own_mode_has_it_again_at_the_end() {
     without_capabilities();
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
@@ -124,8 +122,7 @@ fn a_folder_that_keeps_its_own_mode_has_it_again_at_the_end() {
     }
 }
 
-#[test]
-fn a_copy_that_leaves_something_out_closes_its_folders_and_the_next_one_opens_them() {
+pub fn a_copy_that_leaves_something_out_closes_its_folders_and_the_next_one_opens_them() {
     without_capabilities();
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();
@@ -144,11 +141,7 @@ fn a_copy_that_leaves_something_out_closes_its_folders_and_the_next_one_opens_th
     }
 }
 
-#[test]
-fn a_folder_of_another_user_and_one_that_is_not_of_the_copy_stay_closed() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+pub fn a_folder_of_another_user_and_one_that_is_not_of_the_copy_stay_closed() {
     without_capabilities();
     let (_base, source, target) = world();
     change(&source);
@@ -167,8 +160,7 @@ fn a_folder_of_another_user_and_one_that_is_not_of_the_copy_stay_closed() {
     assert_eq!(mode(&target), 0o555);
 }
 
-#[test]
-fn what_is_in_a_closed_folder_is_there_for_who_ignores_what_is_there() {
+pub fn what_is_in_a_closed_folder_is_there_for_who_ignores_what_is_there() {
     without_capabilities();
     for direction in ["push", "pull"] {
         let (_base, source, target) = world();

@@ -60,8 +60,7 @@ fn of_several(direction: &str, base: &Path, sources: &[&str], target: &Path) -> 
     job
 }
 
-#[test]
-fn of_what_several_sources_have_the_first_ones_arrives_as_with_rsync() {
+pub fn of_what_several_sources_have_the_first_ones_arrives_as_with_rsync() {
     let base = world();
     let base = base.path();
     for (number, sources) in [
@@ -136,8 +135,7 @@ fn of_what_several_sources_have_the_first_ones_arrives_as_with_rsync() {
     }
 }
 
-#[test]
-fn what_the_first_source_does_not_send_keeps_nothing_out() {
+pub fn what_the_first_source_does_not_send_keeps_nothing_out() {
     let base = tempfile::tempdir().unwrap();
     let base = base.path();
     for name in [
@@ -184,8 +182,7 @@ fn what_the_first_source_does_not_send_keeps_nothing_out() {
     }
 }
 
-#[test]
-fn a_folder_and_a_file_of_the_same_name_do_not_mix_and_a_line_says_so() {
+pub fn a_folder_and_a_file_of_the_same_name_do_not_mix_and_a_line_says_so() {
     let base = tempfile::tempdir().unwrap();
     let served = base.path();
     for name in [
@@ -241,8 +238,7 @@ fn a_folder_and_a_file_of_the_same_name_do_not_mix_and_a_line_says_so() {
     }
 }
 
-#[test]
-fn names_of_one_file_in_several_sources_stay_together() {
+pub fn names_of_one_file_in_several_sources_stay_together() {
     for direction in ["push", "pull"] {
         let base = tempfile::tempdir().unwrap();
         let base = base.path();
@@ -304,8 +300,7 @@ const BAD: [(&str, &str); 5] = [
     ("missing", "cannot read missing: no such file or folder"),
 ];
 
-#[test]
-fn a_source_that_cannot_be_copied_is_left_out_and_named_and_the_others_arrive() {
+pub fn a_source_that_cannot_be_copied_is_left_out_and_named_and_the_others_arrive() {
     for direction in ["push", "pull"] {
         let base = bad_world();
         let base = base.path();
@@ -344,8 +339,7 @@ fn a_source_that_cannot_be_copied_is_left_out_and_named_and_the_others_arrive() 
     }
 }
 
-#[test]
-fn what_is_said_to_be_empty_and_is_not_is_left_out_and_named() {
+pub fn what_is_said_to_be_empty_and_is_not_is_left_out_and_named() {
     for direction in ["push", "pull"] {
         let base = tempfile::tempdir().unwrap();
         fs::write(base.path().join("empty"), "").unwrap();
@@ -373,8 +367,7 @@ fn what_is_said_to_be_empty_and_is_not_is_left_out_and_named() {
     }
 }
 
-#[test]
-fn where_no_source_can_be_copied_the_copy_fails() {
+pub fn where_no_source_can_be_copied_the_copy_fails() {
     for direction in ["push", "pull"] {
         let base = bad_world();
         let target = base.path().join("target");
@@ -388,8 +381,7 @@ fn where_no_source_can_be_copied_the_copy_fails() {
     }
 }
 
-#[test]
-fn a_fifo_that_is_named_is_kept_where_those_in_a_tree_are() {
+pub fn a_fifo_that_is_named_is_kept_where_those_in_a_tree_are() {
     for direction in ["push", "pull"] {
         let base = bad_world();
         let target = base.path().join("target");
@@ -420,8 +412,7 @@ fn taken(folder: &Path) -> (u32, Option<i64>, Vec<PathBuf>) {
     (stat.mode(), time, names)
 }
 
-#[test]
-fn a_list_leaves_the_folder_that_takes_it_alone_unless_it_names_the_source_as_with_rsync() {
+pub fn a_list_leaves_the_folder_that_takes_it_alone_unless_it_names_the_source_as_with_rsync() {
     let base = tempfile::tempdir().unwrap();
     let base = base.path();
     let source = base.join("src");

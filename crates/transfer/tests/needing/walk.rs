@@ -2,21 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::iter;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, iter};
 
 use crate::ends::{Ends, job};
 use howdah_transfer::Reach;
 use serde_json::{Value, json};
-
-/// Whether rsync is there, which CI must have.
-fn has_rsync() -> bool {
-    let there = Command::new("rsync").arg("--version").output().is_ok();
-    assert!(there || env::var_os("CI").is_none(), "rsync is missing");
-    there
-}
 
 /// What is below a folder, no link followed: files with their content, links with their target.
 fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
@@ -96,11 +89,7 @@ fn as_rsync(
     (expected, last)
 }
 
-#[test]
-fn each_option_on_links_copies_what_it_copies_with_rsync() {
-    if !has_rsync() {
-        return;
-    }
+pub fn each_option_on_links_copies_what_it_copies_with_rsync() {
     let mut results = Vec::new();
     for (words, walk) in [
         (vec![], json!({})),
@@ -135,8 +124,7 @@ fn each_option_on_links_copies_what_it_copies_with_rsync() {
     assert_eq!(results.len(), 4, "each option shows");
 }
 
-#[test]
-fn links_that_lead_back_are_named_and_not_followed_for_ever() {
+pub fn links_that_lead_back_are_named_and_not_followed_for_ever() {
     for direction in ["push", "pull"] {
         let base = tempfile::tempdir().unwrap();
         let source = base.path().join("src");
@@ -167,8 +155,7 @@ fn links_that_lead_back_are_named_and_not_followed_for_ever() {
     }
 }
 
-#[test]
-fn no_link_leads_out_of_a_folder_that_is_served() {
+pub fn no_link_leads_out_of_a_folder_that_is_served() {
     let base = tempfile::tempdir().unwrap();
     let served = base.path().join("served");
     fs::create_dir_all(served.join("run")).unwrap();
@@ -219,11 +206,7 @@ impl Drop for Mounted {
     }
 }
 
-#[test]
-fn what_is_mounted_in_the_source_stays_out_as_in_rsync() {
-    if !has_rsync() || !rustix::process::geteuid().is_root() {
-        return;
-    }
+pub fn what_is_mounted_in_the_source_stays_out_as_in_rsync() {
     let mut results = Vec::new();
     for (words, one, delete) in [
         (vec!["--one-file-system"], true, false),
