@@ -285,7 +285,8 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         run.request = request
         _begin_at_site(run, path)
         display.planned(run.plan, far)
-        keeps = not request.dry_run and _keeps(run, display, archive)
+        # Where something follows the copy, the archive has already shown that it has room.
+        keeps = not request.dry_run and (run.rereading is not None or _keeps(run, display, archive))
         # From another host they would come over a path that may be slow, so only where they are asked for.
         asked = request.verify or request.manifest is not None or request.log_file is not None
         wanted = request.route.origin is None or asked
