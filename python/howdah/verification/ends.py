@@ -11,7 +11,7 @@ import threading
 from typing import Protocol
 
 from howdah import HowdahError, _native
-from howdah.remote import ssh
+from howdah.remote import process, ssh
 from howdah.remote.answers import ended
 from howdah.remote.far import CANCEL_S
 
@@ -69,7 +69,7 @@ class There:
         """
         login = ssh.Login(host)
         self._host = host
-        self._far = ssh.FarProcess(login, login.start(far_howdah, role="reread", asks=asks))
+        self._far = process.FarProcess(login, login.start(far_howdah, role="reread", asks=asks))
         self.read_fd, self.write_fd = self._far.read_fd, self._far.write_fd
         self._last = ""
         """The last line that was told: it may be the cause of the end."""
@@ -94,7 +94,7 @@ class There:
 
     def refusal(self) -> HowdahError | None:
         """Why the far host has ended it before its last line; None: it was ssh that could not reach it."""
-        return None if self._far.exit_status(CANCEL_S) in {None, ssh.LOST} else self.why()
+        return None if self._far.exit_status(CANCEL_S) in {None, process.LOST} else self.why()
 
     def close(self, *, finished: bool) -> None:
         """Closes its lines, which ends it and then ssh; ends ssh by force where that takes long."""
