@@ -19,10 +19,9 @@ from howdah.remote.far import greet
 from howdah.remote.messages import Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display, Quiet
-from howdah.transfer.names import listed
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.planning import plan_only
-from howdah.transfer.request import FAIRNESS, Given, Request
+from howdah.transfer.request import FAIRNESS, Given, Request, listed
 from howdah.transfer.run import run
 from howdah.transfer.what import (
     Rule,

@@ -23,7 +23,7 @@ from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, ju
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Job, Progress
 from howdah.text import of_error
-from howdah.transfer import ahead, globs, incomplete, sources
+from howdah.transfer import ahead, incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
 from howdah.transfer.ends import FarEnds
@@ -268,9 +268,9 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
     if run.plan is None and run.rereading is not None:
         # Only now: what a host is asked may have to be brought to it.
         run.rereading.ask()
-    if run.plan is None and globs.has_any(request.route):
+    if run.plan is None and sources.has_patterns(request.route):
         listed = request.names is not None
-        request = request._replace(route=globs.expanded(request.route, listed, ends.only, display))
+        request = request._replace(route=sources.expanded(request.route, listed, ends.only, display))
     far, path = greeted.far, path_of(request, greeted)
     if run.plan is None:
         if recollection is not None:
@@ -323,7 +323,7 @@ def _outcome(request: Request, ends: FarEnds) -> Outcome:
     if request.route.origin is None:
         return outcome
     # Loaded when all has been moved.
-    from howdah.transfer.heard_late import with_its_begin  # noqa: PLC0415
+    from howdah.remote.meeting import with_its_begin  # noqa: PLC0415
 
     return with_its_begin(outcome)
 
