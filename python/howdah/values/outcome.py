@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah.values.quantities import Count, Seconds
+from howdah.values import Count, Seconds
 
 _HOLES_SHARE = 0.1
 """Holes up to this share of the bytes that were sent take no time to speak of."""
