@@ -10,9 +10,8 @@ from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
 from howdah.arguments import BadArgument, check_one_of, check_types, check_within, plain, typed
-from howdah.bounds import Bounds, times
+from howdah.bounds import PORT_MAX, Bounds, times
 from howdah.library.ended import Name, log, record_of
-from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import PIPE, Route, parse, route
 from howdah.remote.far import greet

@@ -23,10 +23,10 @@ from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, ju
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Job, Progress
 from howdah.text import of_error
-from howdah.transfer import ahead, incomplete, sources
+from howdah.transfer import incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
-from howdah.transfer.ends import FarEnds
+from howdah.transfer.ends import FarEnds, ahead_after
 from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.planning import address_of, job_of, path_of, plan_of
 from howdah.transfer.recollection import Recollection
@@ -234,7 +234,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = run.close_account()
         finished = True
-        ends.release(ahead.after(request, underway, outcome))
+        ends.release(ahead_after(request, underway, outcome))
     except HowdahError as error:
         keep_login = keep_login or isinstance(error, StaleHello)
         raise run.detour.explained(error) from None
