@@ -156,7 +156,7 @@ def probe(
 ) -> int:
     """Measures and returns the exit code. Raises HowdahError."""
     from howdah import HowdahError, document, interrupt  # noqa: PLC0415
-    from howdah.cli.ended import ended  # noqa: PLC0415
+    from howdah.library.ended import ended  # noqa: PLC0415
     from howdah.library.probe import ProbeRequest, carry_out  # noqa: PLC0415
     from howdah.words.probe import display, in_words  # noqa: PLC0415
 
@@ -191,7 +191,7 @@ def traffic(
 ) -> int:
     """Sends, and returns the exit code; what went wrong is one line on standard error."""
     from howdah import document, interrupt  # noqa: PLC0415
-    from howdah.cli.ended import ended  # noqa: PLC0415
+    from howdah.library.ended import ended  # noqa: PLC0415
     from howdah.library.traffic import carry_out, traffic_request  # noqa: PLC0415
     from howdah.text import printable  # noqa: PLC0415
     from howdah.words.traffic import display, summary  # noqa: PLC0415

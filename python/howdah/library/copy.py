@@ -18,6 +18,7 @@ from howdah.remote.far import greet
 from howdah.remote.messages import Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display, Quiet
+from howdah.transfer.incomplete import check_pipe
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.planning import plan_only
 from howdah.transfer.request import FAIRNESS, Given, Request, listed
@@ -392,10 +393,7 @@ def copy_request(
         before_s=before_s,
     )
     if way.pipe:
-        # Other copies do not load it.
-        from howdah.transfer import piped  # noqa: PLC0415
-
-        piped.check(asked)
+        check_pipe(asked)
     return asked
 
 

@@ -93,11 +93,8 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         if isinstance(problem, BadArgument) and request.spell is not None:
             error = problem.spelt(request.spell)
         if request.route.pipe and run.started_s is not None:
-            # Other copies do not load it.
-            from howdah.transfer import piped  # noqa: PLC0415
-
             moved = run.moved is not None and run.moved.bytes_done > 0
-            error = piped.ended_early(request.route, error, moved=moved)
+            error = incomplete.ended_early(request.route, error, moved=moved)
         outcome = "refused" if isinstance(problem, Refused) else "failed"
     except interrupt.STOPS as stop:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
