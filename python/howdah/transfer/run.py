@@ -29,8 +29,8 @@ from howdah.transfer.display import Display
 from howdah.transfer.ends import FarEnds, ahead_after
 from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.planning import address_of, job_of, path_of, plan_of
-from howdah.transfer.recollection import Recollection
 from howdah.transfer.request import Request
+from howdah.transfer.resuming import Recollection
 from howdah.transfer.service import Underway
 from howdah.transfer.state import Result, State
 from howdah.values import plan, record
