@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import msgspec
@@ -305,6 +305,38 @@ def test_a_controller_that_goes_while_a_copy_runs_is_told_once_and_so_is_its_ret
         assert mine.news() is None
         with controlled(Listening(address=address.removeprefix("http://"))):
             assert told(mine) == f"the controller at {address} answers again"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_share_is_renewed_again_after_an_unforeseen_error_while_ssh_logged_in(
+    lsst: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    class FailingOnce(Client):
+        def ask(self, name: str, who: str, for_s: float, host: str | None = None) -> int | None:
+            nonlocal asked
+            asked += 1
+            if asked == 2:
+                raise ZeroDivisionError
+            return super().ask(name, who, for_s, host)
+
+    monkeypatch.setattr("howdah.control.share.RENEWED_S", 0.01)
+    here = Here("base20", PORTS, "/", None)
+    with ShareRequest(
+        FailingOnce(lsst.url), "images", lambda seen: own_flow(seen, "images", FAR, here)
+    ) as mine:
+        wait_until(lambda: asked == 2 and not mine._thread.is_alive())
+        mine.begin(0.0)
+        wait_until(lambda: asked > 3)
+    assert who_asks(lsst) == []
+
+
+def wait_until(there: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 10
+    while not there():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
 
 
 def test_what_a_share_gave() -> None:

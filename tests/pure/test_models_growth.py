@@ -12,7 +12,7 @@ from scipy.integrate import quad, solve_ivp
 
 from howdah import HowdahError
 from howdah.profiles.theory import controls, flow
-from howdah.profiles.theory.growth import ControlModel, ControlState, FlowPath
+from howdah.profiles.theory.controls import ControlModel, ControlState, FlowPath
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")

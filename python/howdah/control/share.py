@@ -227,7 +227,7 @@ class ShareRequest:
         self._told = False
         self._news: str | None = None
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread = threading.Thread()
 
     def __enter__(self) -> Self:
         status = self._found()
@@ -238,7 +238,7 @@ class ShareRequest:
                 self._renew()
                 self._wait()
                 # Logging in may take longer than a request lasts.
-                self._thread.start()
+                self._have_it_followed()
         except BaseException:
             self._give_back()
             raise
@@ -256,8 +256,7 @@ class ShareRequest:
         """Begins the transfer, its payload so much later; a share not asked for yet is asked for in time."""
         self._after_s = max(0.0, payload_s - ANSWER_S)
         self._begun = True
-        if not self._thread.is_alive():
-            self._thread.start()
+        self._have_it_followed()
 
     @property
     def share(self) -> Share:
@@ -337,6 +336,12 @@ class ShareRequest:
         raise HowdahError(
             f"{self._client.address} now has another policy, {status.policy}; start the copy again"
         )
+
+    def _have_it_followed(self) -> None:
+        """Begins a thread that follows the share, also where an unforeseen error has ended the one before."""
+        if not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._follow, daemon=True)
+            self._thread.start()
 
     def _follow(self) -> None:
         """Makes the request if that is left to do, renews it, and notes the share once the transfer began."""

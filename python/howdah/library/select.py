@@ -43,9 +43,9 @@ def select(
     """
     # numpy is not loaded by a program that copies. A C extension whose loading is broken off crashes later.
     with interrupt.Held():
-        from howdah.decide.ask import Question, ask  # noqa: PLC0415
+        from howdah.decide.ask import ask  # noqa: PLC0415
 
-    question = Question(
+    return ask(
         rtt_s=rtt_s,
         host=host,
         path=path,
@@ -53,5 +53,5 @@ def select(
         size_bytes=size_bytes,
         extrapolate=extrapolate,
         far_howdah=far_howdah,
+        archive=archive,
     )
-    return ask(question, archive)

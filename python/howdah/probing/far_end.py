@@ -14,7 +14,7 @@ import msgspec
 
 from howdah import HowdahError, __version__, _native, decoding, document, interrupt
 from howdah.probing.prober import TICK_S
-from howdah.remote import ssh
+from howdah.remote import process, ssh
 from howdah.remote.answers import ended, not_howdah
 
 _END_S = 2.0
@@ -132,7 +132,7 @@ class FarResponder:
     """A running ``ssh HOST howdah respond``, which ends with the ``with`` block."""
 
     def __init__(self, login: ssh.Login, far_howdah: str | None, *, asks: bool) -> None:
-        self._far = ssh.FarProcess(login, login.start(far_howdah, asks=asks, role="respond"))
+        self._far = process.FarProcess(login, login.start(far_howdah, asks=asks, role="respond"))
         self._done = False
 
     def __enter__(self) -> "FarResponder":
@@ -153,7 +153,7 @@ class FarResponder:
             interrupt.check()
             if deadline is not None and time.monotonic() > deadline:
                 raise HowdahError(f"ssh to {host} did not answer within {within_s:g} s; try: ssh {host} true")
-            if ssh.readable(far.read_fd, TICK_S):
+            if process.readable(far.read_fd, TICK_S):
                 piece = os.read(far.read_fd, _GREETING_BYTES_MAX)
                 said += piece
                 if not piece or len(said) > _GREETING_BYTES_MAX:

@@ -1,8 +1,12 @@
-"""A line that stays in place on a terminal."""
+"""What a terminal gets: a line that stays in place, and tables within its width."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_WIDEST = 1000
+"""The columns where no terminal says how many there are; a row that is broken in two is none for grep."""
 
 
 class StandingLine:
@@ -29,3 +33,14 @@ class StandingLine:
     def stop(self) -> None:
         """Takes the line away, until it is started again."""
         self._live.stop()
+
+
+def print_parts(*parts: object) -> None:
+    """Prints each part below the other: within a terminal's width, and elsewhere a row a line."""
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_WIDEST)
+    for part in parts:
+        console.print(part)
