@@ -106,6 +106,8 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
         lines.append(
             f"The far end connected to this host, because its port was closed ({outcome.by_far_end})"
         )
+    if outcome.other_address is not None:
+        lines.append(f"To the far host's other address, {outcome.other_address}")
     lines += _ridden(outcome)
     return lines
 
