@@ -57,7 +57,7 @@ def test_a_small_copy_shows_little_of_a_path_that_is_remembered() -> None:
         assert after(memory=memory, **small).fill == fill
 
 
-@pytest.mark.parametrize("detour", ["through_ssh", "by_far_end"])
+@pytest.mark.parametrize("detour", ["through_ssh", "by_far_end", "other_address"])
 def test_nothing_is_made_where_the_data_port_was_not_reached(detour: str) -> None:
     assert after(**{detour: "no answer"}) == NONE_AHEAD
 

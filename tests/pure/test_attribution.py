@@ -355,6 +355,7 @@ def test_the_gain_is_never_more_than_the_capacity_that_was_measured() -> None:
     ("way", "cause", "named"),
     [
         ({"by_far_end": "10.9.0.2:43211: no answer"}, Cause.START, True),
+        ({"other_address": "[fd77::2]:43211 (10.9.0.2:43211: no answer)"}, Cause.START, True),
         ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.START, True),
         ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.PATH, True),
         ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.END, True),

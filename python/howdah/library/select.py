@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from howdah import interrupt
 from howdah.archive import Archive
 from howdah.arguments import typed
+from howdah.remote.endpoints import bare
 
 if TYPE_CHECKING:
     from howdah.profiles.selection.answer import SelectionReport
@@ -47,7 +48,7 @@ def select(
 
     return ask(
         rtt_s=rtt_s,
-        host=host,
+        host=None if host is None else bare(host),
         path=path,
         capacity_bps=capacity_bps,
         size_bytes=size_bytes,

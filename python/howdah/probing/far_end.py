@@ -16,6 +16,7 @@ from howdah import HowdahError, __version__, _native, decoding, document, interr
 from howdah.probing.prober import TICK_S
 from howdah.remote import process, ssh
 from howdah.remote.answers import ended, not_howdah
+from howdah.remote.endpoints import bare
 
 _END_S = 2.0
 _GREETING_BYTES_MAX = 4096
@@ -25,7 +26,7 @@ class Target:
     """A HOST from a command line, as ssh or a resolver understands it."""
 
     def __init__(self, host: str) -> None:
-        self.host = host
+        host = self.host = bare(host)
         self.name = host.rpartition("@")[2]
         """The host without the user."""
         if not self.name or not host.isprintable() or host.startswith("-") or any(c in host for c in " /[]"):

@@ -196,8 +196,8 @@ def fills_ahead(request: Request) -> bool:
 
 def ahead_after(request: Request, underway: Underway, outcome: Outcome) -> Ahead:
     """What is made ahead of the next copy: a connection for each stream, where these went straight."""
-    detoured = outcome.through_ssh is not None or outcome.by_far_end is not None
-    if detoured or request.dry_run or not begins_ahead(request) or not underway.plan.encrypt:
+    ways = (outcome.through_ssh, outcome.by_far_end, outcome.other_address)
+    if any(ways) or request.dry_run or not begins_ahead(request) or not underway.plan.encrypt:
         return NONE_AHEAD
     count = min(underway.plan.streams, AHEAD_MAX)
     worth = _carried_bytes(underway.path, outcome) >= WORTH_WINDOWS * INITIAL_WINDOW_BYTES * count

@@ -191,6 +191,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of the data port, where the data went through the ssh connection; null where it did not."""
     by_far_end: str | None = None
     """What came of the data port, where the far end connected to this host; null where it did not."""
+    other_address: str | None = None
+    """``[2001:db8::7]:43211 (192.0.2.7:43211: no answer)``: the far host's address of the other family than
+    ssh has used, and why, where the data went there; null where it did not."""
     restarts: Count = 0
     """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
     those of the last one; counts and times are of all. What a lost session moved counts as moved, once."""

@@ -6,7 +6,7 @@
 //! session. The far end then admits them like every other connection.
 
 use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketType, recv, socket};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
+use crate::connect::other_family::Addresses;
 use crate::connect::pending::stream_hello;
 use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, ask_after, set_up, unplanned};
 use crate::error::TransferError;
@@ -39,7 +40,13 @@ const ASKED_AFTER: Duration = Duration::from_secs(15);
 const ASKED_EVERY: Duration = Duration::from_secs(5);
 
 /// The data port of a far end before there is a near end.
-pub enum OwnPort {
+pub struct OwnPort {
+    port: Port,
+    /// The same port at this host's address of the other family. Nothing is taken ahead there.
+    other: Option<Bound>,
+}
+
+enum Port {
     /// Nobody can connect yet.
     Closed(Bound),
     /// So many connections of the near host are taken ahead.
@@ -47,15 +54,17 @@ pub enum OwnPort {
 }
 
 /// The thread that takes connections ahead.
-pub struct Taking {
+struct Taking {
     wake: Arc<OwnedFd>,
-    thread: Option<JoinHandle<Result<Opened, TransferError>>>,
+    thread: Option<JoinHandle<Result<Taken, TransferError>>>,
 }
+
+type Taken = (TcpListener, Vec<(TcpStream, SocketAddr)>);
 
 /// A data port that is open, and the connections that were made to it ahead.
 pub struct Opened {
-    /// Where the others arrive.
-    pub listener: TcpListener,
+    /// Where the others arrive: at the address that ssh came to, and maybe at one of the other family.
+    pub listeners: Vec<TcpListener>,
     /// These, with where they are from.
     pub ahead: Vec<(TcpStream, SocketAddr)>,
 }
@@ -65,10 +74,44 @@ impl OwnPort {
     ///
     /// # Errors
     /// When the system has no descriptor or thread left.
-    pub fn new(bound: Bound, most: usize, client: IpAddr) -> Result<Self, TransferError> {
-        if most == 0 {
-            return Ok(Self::Closed(bound));
-        }
+    pub fn new(
+        bound: Bound,
+        other: Option<Bound>,
+        most: usize,
+        client: IpAddr,
+    ) -> Result<Self, TransferError> {
+        let port = match most {
+            0 => Port::Closed(bound),
+            most => Port::Taking(Taking::begin(bound, most, client)?),
+        };
+        Ok(Self { port, other })
+    }
+
+    /// Opens it for the streams of a copy. Once somebody can connect by the other family, anybody can by the first.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn open(self) -> Result<Opened, TransferError> {
+        let (listener, ahead) = match self.port {
+            Port::Closed(bound) => (listen(bound)?, Vec::new()),
+            Port::Taking(mut taking) => taking.end().unwrap_or_else(|| {
+                let ended = "the thread of the data port has ended";
+                Err(TransferError::Here(ended.to_owned()))
+            })?,
+        };
+        let other = self.other.and_then(|bound| bound.listen().ok());
+        let listeners = std::iter::once(listener).chain(other).collect();
+        Ok(Opened { listeners, ahead })
+    }
+}
+
+fn listen(bound: Bound) -> Result<TcpListener, TransferError> {
+    let opened = bound.listen();
+    opened.map_err(|error| TransferError::Here(error.to_string()))
+}
+
+impl Taking {
+    fn begin(bound: Bound, most: usize, client: IpAddr) -> Result<Self, TransferError> {
         let here = |error: std::io::Error| TransferError::Here(error.to_string());
         let listener = listen(bound)?;
         listener.set_nonblocking(true).map_err(here)?;
@@ -79,37 +122,13 @@ impl OwnPort {
             .name("howdah-ahead".into())
             .spawn(move || take(listener, &woken, most, client))
             .map_err(here)?;
-        Ok(Self::Taking(Taking {
+        Ok(Self {
             wake,
             thread: Some(thread),
-        }))
+        })
     }
 
-    /// Opens the port for the streams of a copy.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn open(self) -> Result<Opened, TransferError> {
-        match self {
-            Self::Closed(bound) => Ok(Opened {
-                listener: listen(bound)?,
-                ahead: Vec::new(),
-            }),
-            Self::Taking(mut taking) => taking.end().unwrap_or_else(|| {
-                let ended = "the thread of the data port has ended";
-                Err(TransferError::Here(ended.to_owned()))
-            }),
-        }
-    }
-}
-
-fn listen(bound: Bound) -> Result<TcpListener, TransferError> {
-    let opened = bound.listen();
-    opened.map_err(|error| TransferError::Here(error.to_string()))
-}
-
-impl Taking {
-    fn end(&mut self) -> Option<Result<Opened, TransferError>> {
+    fn end(&mut self) -> Option<Result<Taken, TransferError>> {
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
         self.thread.take()?.join().ok()
     }
@@ -128,12 +147,12 @@ fn take(
     wake: &OwnedFd,
     most: usize,
     client: IpAddr,
-) -> Result<Opened, TransferError> {
+) -> Result<Taken, TransferError> {
     let mut ahead = Vec::new();
     let until = Instant::now() + TAKEN_WITHIN;
     while ahead.len() < most && Instant::now() < until {
         if woken(wake, Some(&listener), until) {
-            return Ok(Opened { listener, ahead });
+            return Ok((listener, ahead));
         }
         match listener.accept() {
             Ok((socket, from)) if from.ip().to_canonical() == client => {
@@ -149,7 +168,7 @@ fn take(
     let bound = closed.map_err(|error| TransferError::Here(error.to_string()))?;
     while !woken(wake, None, Instant::now() + TAKEN_WITHIN) {}
     let listener = listen(bound)?;
-    Ok(Opened { listener, ahead })
+    Ok((listener, ahead))
 }
 
 /// Waits until it is woken, until somebody connects, or until then; whether it is woken.
@@ -176,7 +195,7 @@ pub fn connect_ahead(
     let Some(hello) = hello_in(pipe, Instant::now() + within) else {
         return Vec::new();
     };
-    let addresses = &addresses(data_address, &hello);
+    let addresses = &Addresses::of(data_address, &hello, false).first;
     let stop = &AtomicBool::new(false);
     let patience = Patience {
         timeout: SETUP_TIMEOUT,
@@ -193,16 +212,6 @@ pub fn connect_ahead(
         }
         made
     })
-}
-
-/// The addresses of a far end's data port, best first. Those that this host cannot resolve are left out.
-pub fn addresses(data_address: Option<&str>, hello: &FarHello) -> Vec<SocketAddr> {
-    let told = hello.addresses.iter().map(String::as_str);
-    let names: Vec<&str> = data_address.map_or_else(|| told.collect(), |name| vec![name]);
-    let resolved = names
-        .into_iter()
-        .map(|name| (name, hello.port).to_socket_addrs());
-    resolved.flatten().flatten().collect()
 }
 
 fn hello_in(pipe: BorrowedFd<'_>, until: Instant) -> Option<FarHello> {

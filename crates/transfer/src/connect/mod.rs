@@ -6,6 +6,7 @@ pub mod connections;
 pub mod detour;
 pub mod dial;
 pub mod near_port;
+pub mod other_family;
 pub mod pending;
 pub mod setup;
 pub mod tried_port;

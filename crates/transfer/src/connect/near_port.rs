@@ -45,8 +45,8 @@ struct State {
 
 /// What accepts the streams that the far end connects.
 pub struct Listening {
-    /// The port.
-    pub listener: TcpListener,
+    /// The port, at each address.
+    pub listeners: Vec<TcpListener>,
     /// Connections that have not proved yet that they belong to the session.
     pub pending: PendingPeers,
 }
@@ -144,7 +144,7 @@ impl NearPort {
         let token = self.token;
         self.control.say(Message::ConnectNear { token });
         Some(Listening {
-            listener,
+            listeners: vec![listener],
             pending: PendingPeers::new(token, self.keys.clone(), self.far),
         })
     }

@@ -76,7 +76,7 @@ pub enum StreamSetup {
     /// They are accepted.
     Accept {
         /// Where they arrive.
-        listener: TcpListener,
+        listeners: Vec<TcpListener>,
         /// The connections that have not proved yet that they belong to the session.
         pending: PendingPeers,
         /// The near end's address, to which this end may connect instead if the near end asks for it.
@@ -197,7 +197,7 @@ impl StreamSetup {
                 dial_all(context, &dialling, &work)
             }
             Self::Accept {
-                listener,
+                listeners,
                 pending,
                 near,
             } => {
@@ -208,7 +208,7 @@ impl StreamSetup {
                     plan: plan.clone(),
                     work: Arc::clone(&work),
                 });
-                accept(context, Listening { listener, pending }, plan, work)
+                accept(context, Listening { listeners, pending }, plan, work)
             }
         }
     }
@@ -224,10 +224,10 @@ pub(crate) fn accept(
     plan: SocketPlan,
     work: Arc<Work>,
 ) -> Result<(), TransferError> {
-    let Listening { listener, pending } = listening;
+    let Listening { listeners, pending } = listening;
     let admission = Admission { plan, work };
     context.spawn("howdah-accept", move |context| {
-        accept_streams(context, &listener, pending, &Arc::new(admission))
+        accept_streams(context, &listeners, pending, &Arc::new(admission))
     })
 }
 
@@ -312,26 +312,30 @@ struct Admission {
 /// Accepts connections until all has been taken: one that breaks is replaced.
 fn accept_streams(
     context: &Arc<Context>,
-    listener: &TcpListener,
+    listeners: &[TcpListener],
     mut pending: PendingPeers,
     admission: &Arc<Admission>,
 ) -> Result<(), TransferError> {
     let here = |error: std::io::Error| TransferError::Here(error.to_string());
-    listener.set_nonblocking(true).map_err(here)?;
-    let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
-    context.abort.listens(another);
+    for listener in listeners {
+        listener.set_nonblocking(true).map_err(here)?;
+        let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
+        context.abort.listens(another);
+    }
     loop {
-        wait_for_peers(listener, &pending).map_err(|error| here(error.into()))?;
+        wait_for_peers(listeners, &pending).map_err(|error| here(error.into()))?;
         if context.abort.settled() || context.abort.stopping() {
             break;
         }
         let now = Instant::now();
-        for _ in 0..ACCEPTED_AT_ONCE {
-            match listener.accept() {
-                Ok((socket, from)) => pending.take(socket, from, now + SETUP_TIMEOUT),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // It broke before it was accepted, or this process has no descriptor left for it.
-                Err(_) => thread::sleep(TRY_AGAIN_AFTER),
+        for listener in listeners {
+            for _ in 0..ACCEPTED_AT_ONCE {
+                match listener.accept() {
+                    Ok((socket, from)) => pending.take(socket, from, now + SETUP_TIMEOUT),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // It broke before it was accepted, or this process has no descriptor left for it.
+                    Err(_) => thread::sleep(TRY_AGAIN_AFTER),
+                }
             }
         }
         for peer in pending.sort_out(now) {
@@ -358,8 +362,11 @@ fn accept_streams(
 }
 
 /// Waits until somebody connects or says something, a moment at most.
-fn wait_for_peers(listener: &TcpListener, pending: &PendingPeers) -> Result<(), Errno> {
-    let mut polled = vec![PollFd::new(listener, PollFlags::IN)];
+fn wait_for_peers(listeners: &[TcpListener], pending: &PendingPeers) -> Result<(), Errno> {
+    let listening = listeners.iter();
+    let mut polled: Vec<_> = listening
+        .map(|each| PollFd::new(each, PollFlags::IN))
+        .collect();
     polled.extend(
         pending
             .sockets()

@@ -19,7 +19,7 @@ pub struct Abort {
     stop: AtomicBool,
     settled: AtomicBool,
     sockets: Mutex<Vec<Socket>>,
-    listener: Mutex<Option<OwnedFd>>,
+    listeners: Mutex<Vec<OwnedFd>>,
 }
 
 /// The socket that a stream has, or had last.
@@ -67,14 +67,14 @@ impl Abort {
     /// Registers a listening socket to be shut down when no connection is needed any more. The descriptor is a
     /// duplicate.
     pub fn listens(&self, descriptor: OwnedFd) {
-        *lock(&self.listener) = Some(descriptor);
+        lock(&self.listeners).push(descriptor);
         if self.stopping() || self.settled() {
             self.stop_listening();
         }
     }
 
     fn stop_listening(&self) {
-        if let Some(listener) = &*lock(&self.listener) {
+        for listener in &*lock(&self.listeners) {
             shut_down(listener);
         }
     }

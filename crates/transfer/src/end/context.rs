@@ -295,6 +295,9 @@ pub struct Notes {
     pub replaced: u64,
     /// What the path was out for.
     pub ridden: Ridden,
+    /// The far end's address of the other family than ssh has used, and why, if the data streams go there; known to the
+    /// near end.
+    pub other_address: Option<String>,
     /// Why the data streams take the detour, if they do; known to the near end.
     pub detour: Option<String>,
     /// Why the far end connects the data streams, if it does; known to the near end.

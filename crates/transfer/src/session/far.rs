@@ -15,6 +15,7 @@ use howdah_tcp::{Bound, HostLimits, ssh_rtt};
 use howdah_wire::{DataPort, Direction, FarHello, Hello, Job, Message, Peer, Sample, Side, Way};
 
 use crate::connect::ahead::{Ahead, Opened, OwnPort};
+use crate::connect::other_family::reserve_beside;
 use crate::connect::pending::PendingPeers;
 use crate::connect::setup::{NearEnd, SETUP_TIMEOUT, StreamSetup, reserve};
 use crate::connect::tried_port::{self, OPENS_WITHIN};
@@ -52,6 +53,7 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
 pub struct FarEnd {
     identity: Identity,
     bound: Bound,
+    other: Option<Bound>,
     client: IpAddr,
     hello: FarHello,
     site: Site,
@@ -110,9 +112,9 @@ impl FarEnd {
         };
         let limits = limits_to_watch();
         let outdated = || limits_to_watch() != limits;
-        let port = OwnPort::new(self.bound, self.site.ahead.into(), self.client)?;
+        let port = OwnPort::new(self.bound, self.other, self.site.ahead.into(), self.client)?;
         let job = wait_for_job(inbox, port, try_port, expand, outdated)?;
-        let Some((hello, job, Opened { listener, ahead })) = job else {
+        let Some((hello, job, Opened { listeners, ahead })) = job else {
             return Ok(());
         };
         if job.direction == Direction::Push
@@ -159,7 +161,7 @@ impl FarEnd {
                     pending.take(socket, from, until);
                 }
                 StreamSetup::Accept {
-                    listener,
+                    listeners,
                     pending,
                     near,
                 }
@@ -183,6 +185,11 @@ fn prepare(site: Site) -> Result<FarEnd, TransferError> {
     }
     let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
     let port = bound.port();
+    let mut addresses = vec![route.name];
+    let other = reserve_beside(route.server.ip(), port).map(|(ip, bound)| {
+        addresses.push(ip.to_string());
+        bound
+    });
     let mut token = [0; 32];
     aws_lc_rs::rand::fill(&mut token).map_err(|_| here(&"no entropy for a token"))?;
     let limits = HostLimits::gather().map_err(|error| here(&error))?;
@@ -192,13 +199,14 @@ fn prepare(site: Site) -> Result<FarEnd, TransferError> {
         key: identity.public_key().to_vec(),
         token,
         limits_json: serde_json::to_vec(&limits).map_err(|error| here(&error))?,
-        addresses: vec![route.name],
+        addresses,
         port,
         rtt_ns: rtt,
     };
     Ok(FarEnd {
         identity,
         bound,
+        other,
         client: route.client,
         hello,
         site,

@@ -199,6 +199,7 @@ pub fn progress(
         latest: Option<&'a Change>,
         through_ssh: Option<&'a str>,
         by_far_end: Option<&'a str>,
+        other_address: Option<&'a str>,
         sender: SpentJson,
         receiver: SpentJson,
     }
@@ -255,6 +256,7 @@ pub fn progress(
         latest: notes.changes.latest(),
         through_ssh: notes.detour.as_deref(),
         by_far_end: notes.by_far.as_deref(),
+        other_address: notes.other_address.as_deref(),
         sender: SpentJson::of(sender),
         receiver: SpentJson::of(receiver),
     })
@@ -395,6 +397,7 @@ struct OutcomeJson<'a> {
     outage_s: f64,
     through_ssh: Option<&'a str>,
     by_far_end: Option<&'a str>,
+    other_address: Option<&'a str>,
     digest_sum: Option<String>,
     congestion_control: Option<String>,
     streams: Vec<StreamJson>,
@@ -473,6 +476,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         outage_s: notes.ridden.all.as_secs_f64(),
         through_ssh: notes.detour.as_deref(),
         by_far_end: notes.by_far.as_deref(),
+        other_address: notes.other_address.as_deref(),
         digest_sum: board.digests.sum_in_hex(),
         congestion_control: in_use.and_then(control),
         streams,

@@ -257,11 +257,10 @@ pub(super) fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Sk
     if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
         return None;
     }
-    let kept_ns = mtime_ns(there);
-    let same_time = same_time(file.mtime_ns, kept_ns);
-    if skip.newer && !same_time && kept_ns > file.mtime_ns {
+    if skip.newer && is_newer(there, file.mtime_ns) {
         return Some(Skipped::Untouched);
     }
+    let same_time = same_time(file.mtime_ns, mtime_ns(there));
     let same_size = u64::try_from(there.st_size) == Ok(file.size);
     let same = match skip.same {
         // Two times that were moved look the same and may be different ones.
@@ -272,6 +271,14 @@ pub(super) fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Sk
         Same::Nothing => false,
     };
     same.then_some(Skipped::Same)
+}
+
+/// Whether an existing entry is a regular file that was changed after this time.
+pub(super) fn is_newer(there: &Stat, sent_ns: i64) -> bool {
+    let kept_ns = mtime_ns(there);
+    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+        && !same_time(sent_ns, kept_ns)
+        && kept_ns > sent_ns
 }
 
 /// Whether an existing entry is a regular file of that size.

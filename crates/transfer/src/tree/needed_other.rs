@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::error::TransferError;
 use crate::tree::content::name_hash;
 use crate::tree::destination::open_folder;
-use crate::tree::needed::{Need, Skipped, skipped};
+use crate::tree::needed::{Need, Skipped, is_newer, skipped};
 use crate::tree::other_names::is_of;
 use crate::tree::place::{Placement, parent_and_name};
 use crate::tree::special_files::{is_node, node};
@@ -51,6 +51,9 @@ impl Placement {
                     return Ok(if stays { Need::Nothing } else { need });
                 }
                 First::Unlike => true,
+                First::Other if matches!(file.kind, Offered::HardLink { .. }) => {
+                    self.skip.newer && is_newer(stat, file.mtime_ns)
+                }
                 _ => is_there(&file.kind, folder, &relative, stat),
             },
             Err(_) => matches!(first, First::Unlike),

@@ -11,7 +11,7 @@ use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
 use crate::tree::destination::{link_open, temporary_name};
 use crate::tree::later::Later;
-use crate::tree::needed::is_file_of;
+use crate::tree::needed::{is_file_of, is_newer};
 use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, not_asked_for, same_time};
 use crate::tree::reach::INSIDE;
@@ -105,10 +105,21 @@ impl Placement {
             .map_err(failed)?;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
         if !is_of(name.size, name.mtime_ns, &stat, self.metadata.has_times()) {
-            return Err(refused("that is not the file that was sent"));
+            return Err(refused(
+                match self.skip.newer && is_newer(&stat, name.mtime_ns) {
+                    true => "that is newer than the source's file, which was not sent",
+                    false => "that is not the file that was sent",
+                },
+            ));
         }
         let (folder, own) = (&destination.folder, destination.name.as_slice());
         if part::is_named(folder, own, &file).map_err(failed)? {
+            return Ok(());
+        }
+        if self.skip.newer
+            && let Ok(there) = rustix::fs::statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)
+            && is_newer(&there, name.mtime_ns)
+        {
             return Ok(());
         }
         match link_open(&file, folder, own) {
