@@ -9,6 +9,7 @@ mod ends;
 
 mod accounts;
 mod flags;
+mod full;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
 mod refused;
@@ -25,6 +26,7 @@ use flags::{
     a_file_system_gives_the_flags_that_it_has, a_file_system_without_flags_takes_none,
     flags_are_kept_with_attributes,
 };
+use full::what_the_source_has_not_goes_from_a_disk_that_is_full;
 use privilege::tests;
 use refused::{
     a_root_that_cannot_be_written_ends_the_copy,
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
             what_is_fixed_or_mounted_is_left_out_before_it_is_sent,
             what_is_mounted_at_the_target_is_not_emptied_with_what_the_source_has_not,
             what_a_file_system_cannot_hold_is_left_out_before_it_is_sent,
+            what_the_source_has_not_goes_from_a_disk_that_is_full,
         ],
         vec![],
     )
