@@ -111,6 +111,11 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
             "cannot {action} {path}: it leads out of the folder that this login reaches; \
                  name a path in it"
         ),
+        Some(libc::EIO) => format!(
+            "cannot {action} {path}: its disk has failed ({}); look into the kernel's log (dmesg), and run the same \
+                 command again when the disk is well",
+            plain(error)
+        ),
         Some(libc::EMFILE | libc::ENFILE) => {
             format!("cannot {action} {path}: too many open files; raise it with: ulimit -n 4096")
         }

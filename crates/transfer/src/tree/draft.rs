@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use blake3::hazmat::{ChainingValue, HasherExt};
 use howdah_wire::{Attributes, Doing, Span, printable};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -41,6 +41,12 @@ const READ_BYTES: usize = 256 << 10;
 /// Whether a folder that is open has been removed.
 fn is_removed(folder: &OwnedFd) -> bool {
     rustix::fs::fstat(folder).is_ok_and(|stat| stat.st_nlink == 0)
+}
+
+/// Has the page cache forget what it has of a file and takes for written. The disk may have lost some of that. If another
+/// program was told of the loss, no flush here reports it. So the disk's own bytes must be compared.
+fn forget_what_is_written(file: &OwnedFd) {
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
 }
 
 /// A file that is being written. If it is dropped before [`Self::give_name`], only the parts remain with which the
@@ -132,7 +138,10 @@ impl Draft {
         };
         let found = was_there.then(|| Journal::read(&file, size, mtime_ns));
         let journal = match found.flatten() {
-            Some(journal) => journal,
+            Some(journal) => {
+                forget_what_is_written(&file);
+                journal
+            }
             None => {
                 rustix::fs::ftruncate(&file, 0)
                     .map_err(|error| TransferError::path("write", &destination.display, error))?;

@@ -18,6 +18,7 @@ mod delete;
 mod dry_run;
 mod filters;
 mod flags;
+mod full;
 mod keep;
 mod receiver;
 mod refused;
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
         flags::a_file_system_gives_the_flags_that_it_has,
         flags::a_file_system_without_flags_takes_none,
         flags::flags_are_kept_with_attributes,
+        full::what_the_source_has_not_goes_from_a_disk_that_is_full,
         keep::what_was_not_asked_for_is_not_kept,
         receiver::a_program_that_gets_another_user_or_group_acts_as_it_only_where_owners_and_modes_are_kept,
         receiver::a_sender_plants_nothing_on_links_and_special_files_either,
