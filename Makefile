@@ -141,6 +141,11 @@ package: $(VENV)/.installed ## the wheel, the far end and the Debian package in 
 	@scripts/system.sh --package
 	@scripts/package.sh $(VENV)
 
+.PHONY: package-here
+package-here: build ## the wheel in target/package, tried in a bare root of this host's own packages (as root)
+	@scripts/system.sh --tests
+	@scripts/package.sh $(VENV) --host
+
 .PHONY: sbom
 sbom: build ## the bill of materials, CycloneDX with the digest of each component, in target/howdah.cdx.json
 	@$(RUN) scripts/sbom.py target/howdah.cdx.json

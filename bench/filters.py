@@ -1,6 +1,6 @@
 """10,000 random trees under random filter rules, copied by howdah and by rsync: ``make bench-filters``.
 
-The test is ``crates/transfer/tests/filters``; docs/leave-out.md says what the rules mean.
+The test is ``crates/transfer/tests/needing/filters``; docs/leave-out.md says what the rules mean.
 """
 
 import subprocess
@@ -17,7 +17,7 @@ _TEST = "filters::howdah_leaves_out_what_rsync_leaves_out"
 
 def measure(cases: int) -> dict[str, Any]:
     """What came of so many cases; the mistakes made on purpose, and how many of them were found."""
-    return counting.counted("copies", _TEST, _SAYS, "HOWDAH_FILTER_CASES", cases)
+    return counting.counted("needing", _TEST, _SAYS, "HOWDAH_FILTER_CASES", cases)
 
 
 def main() -> int:

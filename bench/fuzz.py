@@ -13,9 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from bench import parts
+from bench.page import PAGE, ROOT, Part, has_changed
 from bench.parts import Run
 from bench.report import Row, Target, commit, publish, write
 
@@ -53,9 +53,8 @@ READS = {
 }
 """The crate that a target's bytes go into, and its own source below ``crates/fuzz/src``, by target."""
 
-PAGE = Path(__file__).parent.parent / "docs/results.md"
-_OURS = Path(__file__).parent.parent / "crates/fuzz/src"
-_TABLE = re.compile(r"(?<=<!-- fuzz -->\n).*?(?=<!-- fuzz -->)", re.DOTALL)
+TABLE = Part("<!-- fuzz -->", "<!-- fuzz -->")
+_OURS = ROOT / "crates/fuzz/src"
 _SAYS = re.compile(r"^(\w+): (\d+) inputs, no finding$", re.MULTILINE)
 
 
@@ -89,12 +88,11 @@ def _with(own: str) -> list[str]:
 
 def kept(crates: dict[str, list[str]]) -> list[Run]:
     """The runs on record whose sources are as they were, also where nothing is committed yet."""
-
-    def stands(run: Run) -> bool:
-        compare = ["git", "diff", "--quiet", run["commit"], "--", *sources(run["target"], crates)]
-        return subprocess.run(compare, check=False).returncode == 0
-
-    return [run for run in parts.record("fuzz").get("runs", []) if run["target"] in READS and stands(run)]
+    return [
+        run
+        for run in parts.record("fuzz").get("runs", [])
+        if run["target"] in READS and not has_changed(run["commit"], *sources(run["target"], crates))
+    ]
 
 
 def rows(runs: list[Run]) -> list[Row]:
@@ -129,7 +127,7 @@ def table(runs: list[Run]) -> str:
 
 def write_page(runs: list[Run]) -> None:
     """Has docs/results.md show these runs."""
-    PAGE.write_text(_TABLE.sub(lambda _: table(runs), PAGE.read_text()))
+    PAGE.write_text(TABLE.replaced(PAGE.read_text(), table(runs)))
 
 
 def measured(run: Run, inputs: int) -> Iterator[Run]:
@@ -197,5 +195,5 @@ def _crates() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    os.chdir(Path(__file__).parent.parent)
+    os.chdir(ROOT)
     sys.exit(main())

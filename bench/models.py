@@ -16,13 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.report import Row, Target, publish
-from howdah.profiles.theory import (
-    ModelPrediction,
-    PathParameters,
-    loss,
-    predict,
-    predict_steady,
-)
+from howdah.profiles.theory import ModelPrediction, PathParameters, flow, predict, predict_steady
 from howdah.profiles.theory.prediction import Segment
 
 RATE_BPS = 10e9
@@ -62,7 +56,7 @@ def mean_gbps(prediction: ModelPrediction) -> float:
 def formula_gbps(cell: Cell) -> float:
     """RFC 9438 §5.1, which knows no capacity."""
     rtt_s = RTTS_S[cell.rtts]
-    return float(np.mean(loss.cubic(cell.loss, rtt_s) / rtt_s)) * Segment(MTU_BYTES).payload_bits / 1e9
+    return float(np.mean(flow.cubic(cell.loss, rtt_s) / rtt_s)) * Segment(MTU_BYTES).payload_bits / 1e9
 
 
 def compare(cell: Cell) -> tuple[Row, dict[str, Any]]:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "results.md"
-BEGIN, END = "<!-- records: made by `make records` -->\n", "<!-- end of records -->\n"
+from bench.page import PAGE, ROOT, Part, git, has_changed
+
+LIST = Part("<!-- records: made by `make records` -->", "<!-- end of records -->")
 
 LINK = ("crates/link", "crates/emulator", "python/howdah/lab")
 DATA = ("crates/transfer", "crates/wire", "crates/tcp", "crates/digest")
@@ -107,12 +107,11 @@ def judged(name: str, record: dict[str, Any], root: Path) -> Standing:
     """A record beside the tree at ``root``, its uncommitted changes included."""
     named = commits(record)
     clean = tuple(dict.fromkeys(each.rstrip("+") for each in named))
-    strange = not clean or any(_git(root, "merge-base", "--is-ancestor", each, "HEAD") for each in clean)
+    known = (git(root, "merge-base", "--is-ancestor", each, "HEAD") for each in clean)
+    strange = not clean or not all(known)
     parts = () if strange else (*DEPENDS[name], *_bench(name, root))
     changed = [
-        part
-        for part in parts
-        if any(_git(root, "diff", "--quiet", each, "--", part, f":!{part}/tests") for each in clean)
+        part for part in parts if any(has_changed(each, part, f":!{part}/tests", root=root) for each in clean)
     ]
     return Standing(name, clean, any(each.endswith("+") for each in named), strange, tuple(changed))
 
@@ -128,23 +127,10 @@ def listed(root: Path) -> str:
     return "| record | of | changed since |\n| --- | --- | --- |\n" + "".join(rows)
 
 
-def replaced(page: str, made: str) -> str:
-    """The page with what was made between the markers. Raises ValueError where it has none."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"no markers {BEGIN.strip()} and {END.strip()}")
-    return before + begin + made + end + after
-
-
 def _bench(name: str, root: Path) -> list[str]:
     """The bench itself, a module or a package."""
     found = [root / "bench" / f"{name}.py", root / "bench" / name]
     return [str(each.relative_to(root)) for each in found if each.exists()]
-
-
-def _git(root: Path, *words: str) -> int:
-    return subprocess.run(["git", *words], cwd=root, check=False, capture_output=True).returncode
 
 
 def _history(root: Path) -> bool:
@@ -164,7 +150,7 @@ def main() -> int:
         print("records: not compared, because this tree has not its whole history", file=sys.stderr)
         return 0
     page = PAGE.read_text()
-    now = replaced(page, listed(ROOT))
+    now = LIST.replaced(page, listed(ROOT))
     if check and now != page:
         print(
             f"{PAGE.relative_to(ROOT)}: its list of records is not true any more; run `make records`",

@@ -1,6 +1,7 @@
 #!/bin/sh
-# package.sh VENV: makes what is given to others, in target/package: a wheel that holds the libraries it needs, the far end
-# as a program, a Debian package, and the digests of all. Then tries them in bare roots (scripts/try_packages.sh).
+# package.sh VENV [--host]: makes what is given to others, in target/package: a wheel that holds the libraries it needs, the
+# far end as a program, a Debian package, and the digests of all. Then tries them in bare roots (scripts/try_packages.sh).
+# With --host it makes the wheel alone, and tries it in a root of this host's own packages.
 #
 # The time of the Debian package's files is that of the commit, or SOURCE_DATE_EPOCH. The build does not see it: crates
 # with C code would be compiled anew for it.
@@ -16,6 +17,11 @@ rm -rf "$out"
 mkdir -p "$out"
 
 echo "package: the wheel"
+if [ "${2:-}" = --host ]; then
+    scripts/wheel.sh "$venv/bin/python" "$out" --auditwheel repair
+    scripts/try_packages.sh "$venv" --host
+    exit
+fi
 # Debian's libelf has its security fixes, so the Debian package takes the host's.
 scripts/wheel.sh "$venv/bin/python" "$work/plain" --strip
 scripts/wheel.sh "$venv/bin/python" "$out" --strip --auditwheel repair

@@ -87,6 +87,7 @@ case "${1:-}" in
         need chromium chromium
         need systemd-analyze systemd
         need chromedriver chromium-driver
+        need patchelf patchelf
         ;;
 esac
 

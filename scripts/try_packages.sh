@@ -1,15 +1,47 @@
 #!/bin/sh
-# try_packages.sh VENV: tries what lies in target/package in bare roots of Debian's packages: the Debian package and the
-# wheel on Debian 12, the wheel on Debian 13, and the far end that is brought to either. Roots are kept in target/roots.
-# Needs root, mmdebstrap and Debian's mirror; takes some minutes.
+# try_packages.sh VENV [--host]: tries what lies in target/package in bare roots of Debian's packages: the Debian package
+# and the wheel on Debian 12, the wheel on Debian 13, and the far end that is brought to either. Roots are kept in
+# target/roots. Needs root, mmdebstrap and Debian's mirror; takes some minutes.
+#
+# With --host it tries the wheel and the far end in a root of the packages that this host has installed. That needs
+# neither mmdebstrap nor a mirror, and takes seconds.
 set -eu
 cd "$(dirname "$0")/.."
 venv=$PWD/$1
+host=${2:-}
 out=$PWD/target/package
 roots=$PWD/target/roots
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$roots"
+
+# installed NAME PACKAGE…: a root in $work/NAME of the files that these packages and those they need have on this host.
+installed() {
+    root=$work/$1
+    shift
+    mkdir "$root"
+    # Folders that are links on this host have to be links before anything is put into them.
+    for each in bin sbin lib lib64; do
+        [ ! -L "/$each" ] || { mkdir -p "$root/$(readlink "/$each")" && ln -s "$(readlink "/$each")" "$root/$each"; }
+    done
+    dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort > "$work/here"
+    # shellcheck disable=SC2046
+    set -- $(dpkg-query --show --showformat '${Essential} ${Package}\n' | sed -n 's/^yes //p') "$@"
+    # shellcheck disable=SC2046
+    set -- $(apt-cache depends --installed --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
+        --no-replaces --no-enhances "$@" | grep '^[a-z0-9]' | sort -u | comm -12 - "$work/here")
+    dpkg-query --listfiles "$@" | sed -n 's,^/\(.\),\1,p' | sort -u | grep -vxE 'bin|sbin|lib|lib64' > "$work/files"
+    # Packages of a small image lack their documentation.
+    tar -C / --no-recursion --ignore-failed-read -cf - -T "$work/files" 2>/dev/null | tar -C "$root" -xf -
+    # What the scripts of the packages make.
+    cp /etc/nsswitch.conf "$root/etc"
+    for each in passwd group shadow; do
+        grep -E '^(root|sshd|nogroup|nobody|tty):' "/etc/$each" > "$root/etc/$each" || true
+    done
+    echo "127.0.0.1 localhost" > "$root/etc/hosts"
+    mkdir -p "$root/root" "$root/tmp" "$root/run" "$root/proc" "$root/sys" "$root/dev" "$root/var/tmp"
+    ldconfig -r "$root"
+}
 
 # bare SUITE NAME: a root of the suite's essential packages and apt, in $work/NAME.
 bare() {
@@ -62,6 +94,36 @@ copy='
     diff -r --no-dereference /root/src /root/dst
 '
 
+# wheels NAME VERSION: brings the wheel and what it needs to a root with that Python, so that it needs no way to PyPI.
+wheels() {
+    "$venv/bin/pip" download --quiet --disable-pip-version-check --only-binary :all: --python-version "$2" \
+        --dest "$work/$1/root/wheels" "$out"/*.whl
+}
+
+# try_wheel NAME: installs it there as a user would, and copies.
+try_wheel() {
+    within "$1" sh -euc '
+        python3 -m venv /opt/howdah
+        /opt/howdah/bin/pip install --quiet --no-index --find-links /root/wheels howdah
+        PATH=/opt/howdah/bin:$PATH
+        howdah --version
+        '"$copy"
+}
+
+if [ "$host" = --host ]; then
+    installed host python3-venv openssh-server openssh-client iproute2 mount
+    wheels host "$("$venv/bin/python" -c 'import sys; print("{}.{}".format(*sys.version_info))')"
+    try_wheel host
+    echo "try: the wheel is installed and copies in a root of this host's own packages"
+    rm -rf "$work/host"
+    installed far openssh-server
+    # A script of a package would write what PAM reads.
+    sed 's/^UsePAM yes/UsePAM no/' /usr/share/openssh/sshd_config > "$work/far/etc/ssh/sshd_config"
+    within far ssh-keygen -A > /dev/null
+    echo "try: a far host of $("$venv/bin/python" -P scripts/try_far.py "$work/far")"
+    exit
+fi
+
 if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ]; then
     bare bookworm installed
     cp "$out"/*.deb "$work/installed/root/howdah.deb"
@@ -81,19 +143,12 @@ if [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ]; then
     echo "try: the Debian package is installed, copies and is removed on Debian 12"
 fi
 
-# What the wheel needs is brought from here, so that the roots need no way to PyPI.
 for each in bookworm:3.11 trixie:3.13; do
     suite=${each%:*}
     bare "$suite" "$suite"
-    "$venv/bin/pip" download --quiet --disable-pip-version-check --only-binary :all: --python-version "${each#*:}" \
-        --dest "$work/$suite/root/wheels" "$out"/*.whl
+    wheels "$suite" "${each#*:}"
     apt "$suite" python3-venv openssh-server openssh-client iproute2 mount
-    within "$suite" sh -euc '
-        python3 -m venv /opt/howdah
-        /opt/howdah/bin/pip install --quiet --no-index --find-links /root/wheels howdah
-        PATH=/opt/howdah/bin:$PATH
-        howdah --version
-        '"$copy"
+    try_wheel "$suite"
     echo "try: the wheel is installed and copies on $suite"
     rm -rf "$work/$suite"
     bare "$suite" "$suite"

@@ -46,9 +46,9 @@ def _run() -> int:
 
             return far_end.respond(words)
         case "reread":
-            from howdah.verification import ends  # noqa: PLC0415
+            from howdah.verification import check  # noqa: PLC0415
 
-            return ends.reread(words)
+            return check.reread(words)
         case "standby":
             from howdah.remote import standby  # noqa: PLC0415
 

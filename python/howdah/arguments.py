@@ -127,10 +127,27 @@ def plain(value: Any, kind: Any) -> Any:  # noqa: ANN401, whatever is given
 
 
 def check_types(called: str, kinds: Mapping[str, Any], values: Mapping[str, object]) -> None:
-    """Raises TypeError, in the name of what was called, for a value that is not of the kind of its name."""
+    """Raises TypeError, in the name of what was called, for a value that is not of the kind of its name.
+
+    Raises BadArgument for a text or a path that Linux takes nowhere.
+    """
     for name, value in values.items():
         if name in kinds and not _is_a(value, kinds[name]):
             raise TypeError(f"{called}: {name} is {value!r}; it takes {_in_words(kinds[name])}")
+        if not _is_spellable(value):
+            raise BadArgument(f"{{{name}}} has a NUL byte or half a surrogate pair, which no name has")
+
+
+def _is_spellable(value: object) -> bool:
+    """Whether the texts and paths in it can be given to Linux."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_spellable, value))
+    if not isinstance(value, str | os.PathLike):
+        return True
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_a(value: object, kind: Any) -> bool:  # noqa: ANN401, whatever annotates an argument

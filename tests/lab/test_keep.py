@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import random
+import re
 import socket
 import stat
 import struct
@@ -82,6 +84,27 @@ def source(tmp_path: Path) -> Path:
         os.setxattr(top / name, "trusted.told", b"root", follow_symlinks=False)
     os.setxattr(top / "fifo", "system.posix_acl_access", access_list(4711))
     return top
+
+
+def fill_with_names(top: Path, drawn: random.Random, first_size: int) -> None:
+    """Some of six files, of which some are names of one file. No two files have the same size."""
+    (top / "d").mkdir(parents=True)
+    names = [top / name for name in drawn.sample(["a", "b", "c", "d/a", "d/b", "e"], 5)]
+    for number, path in enumerate(names):
+        if number and drawn.random() < 0.6:
+            path.hardlink_to(drawn.choice(names[:number]))
+        else:
+            path.write_bytes(bytes(first_size + number))
+            changed_s = SOURCE_S + drawn.choice([0, 10, 20])
+            os.utime(path, (changed_s, changed_s))
+
+
+def sizes_and_names(top: Path) -> tuple[dict[str, int], set[frozenset[str]]]:
+    """The size of each file, and which names are of one file."""
+    found = {str(path.relative_to(top)): path.stat() for path in top.rglob("*") if path.is_file()}
+    inodes = {each.st_ino for each in found.values()}
+    names = {frozenset(name for name in found if found[name].st_ino == inode) for inode in inodes}
+    return {name: each.st_size for name, each in found.items()}, names
 
 
 def left_to_do(source: Path, target: Path) -> str:
@@ -165,3 +188,38 @@ def test_modes_and_times_are_left_out_as_by_rsync(cp: Copier, tmp_path: Path, di
     assert (done.returncode, "note: without times" in done.stderr) == (0, True), done.stderr
     # They have the times of their source already, so nothing is sent and nothing is changed.
     assert modes_and_times(target)["sub/new"] == (0o777, True)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_names_that_are_newer_stay_and_others_are_as_with_rsync(
+    cp: Copier, tmp_path: Path, seed: int
+) -> None:
+    drawn = random.Random(seed)  # noqa: S311
+    source, ours, theirs, before = (tmp_path / name for name in ("src", "ours", "rsync", "before"))
+    fill_with_names(source, drawn, first_size=10)
+    fill_with_names(before, drawn, first_size=20)
+    for target in (ours, theirs):
+        subprocess.run(["rsync", "-aH", f"{before}/", f"{target}/"], check=True)
+    subprocess.run(["rsync", "-aHu", f"{source}/", f"{theirs}/"], check=True)
+    done = cp("-aHu", f"{source}/.", f"far:{ours}/")
+    left_out = {
+        str(Path(name).relative_to(ours)) for name in re.findall(r"cannot link (\S+) to", done.stderr)
+    }
+    assert (done.returncode == 0) == (not left_out), done.stderr
+    (sizes, names), (expected, expected_names) = sizes_and_names(ours), sizes_and_names(theirs)
+    kept, _ = sizes_and_names(before)
+    newer = {
+        name
+        for name in kept.keys() & sizes_and_names(source)[0].keys()
+        if (before / name).stat().st_mtime > (source / name).stat().st_mtime
+    }
+    for name in left_out:
+        (own,) = (group for group in sizes_and_names(source)[1] if name in group)
+        assert own & newer, "only a file whose first name is newer is not sent"
+    # These are the differences (docs/rsync.md).
+    for name in newer | left_out:
+        assert sizes.pop(name, None) == kept.get(name)
+        del expected[name]
+    assert sizes == expected
+    if not newer:
+        assert names == expected_names

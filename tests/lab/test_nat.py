@@ -29,7 +29,11 @@ table ip nat {{
         ip daddr {PUBLIC["far"]} drop
     }}
 }}
+table ip6 wall {{
+    chain in {{ type filter hook prerouting priority filter; iif lo accept; meta l4proto tcp drop; }}
+}}
 """
+"""By IPv6, which needs no translator, nothing comes in."""
 CLOSED = """\
 table inet wall {
     chain input { type filter hook input priority filter; iif lo accept; tcp dport 22 accept

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from controls import clean_kernel
 from copying import alive, wait_until
@@ -249,4 +250,25 @@ def test_a_host_that_vanishes_half_way_keeps_what_was_measured(sweeper: Sweeper)
     assert made >= 3
     assert f"{made} runs of this sweep made now and kept; the same command goes on with it" in errors
     assert errors.splitlines()[-1].startswith("howdah: ")
+    assert "Traceback" not in errors
+
+
+@pytest.mark.beside
+def test_a_host_that_no_longer_answers_ends_the_sweep_within_two_minutes(sweeper: Sweeper) -> None:
+    """A copy would wait for it for five minutes. A run that waited so long would have measured the outage."""
+    sweeper.plan.write_text(HOST)
+    link = lab.symmetric(1_000_000_000, 1_000_000)
+    ends = (lab.Change(at_ns=10_000_000_000, outage=True),)
+    link = msgspec.structs.replace(
+        link,
+        near_to_far=msgspec.structs.replace(link.near_to_far, changes=ends),
+        far_to_near=msgspec.structs.replace(link.far_to_near, changes=ends),
+    )
+    with lab.started(link, sshd=True) as wan:
+        argv = [sys.executable, "-m", "howdah", "sweep", str(sweeper.plan), "--beside-others"]
+        with alive(wan.popen("near", argv, env=sweeper.env, stderr=subprocess.PIPE, text=True)) as process:
+            _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    made = len(sweeper.good())
+    assert f"{made} runs of this sweep made now and kept; the same command goes on with it" in errors
     assert "Traceback" not in errors

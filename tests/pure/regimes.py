@@ -48,8 +48,8 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.profiles.theory import flow
+from howdah.profiles.theory.controls import ControlModel, ControlState, FloatArray, FlowPath, Numbers
 from howdah.profiles.theory.flow import START_SEGMENTS, FlowLimits, WindowGrowth
-from howdah.profiles.theory.growth import ControlModel, ControlState, FloatArray, FlowPath, Numbers
 
 _LONG_S = 1e7
 

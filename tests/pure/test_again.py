@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from howdah.remote import ssh
+from howdah.remote import answers, ssh
 from howdah.remote.messages import Progress
 from howdah.transfer import run
 from howdah.transfer.again import LEAST_UNANSWERED_S, Earlier, Patience, unanswered
@@ -270,7 +270,7 @@ class Counts(NamedTuple):
     ],
 )
 def test_what_ended_ssh_may_pass_or_not(status: int, stderr: str, passes: bool) -> None:
-    assert ssh.may_pass(status, stderr) == passes
+    assert answers.may_pass(status, stderr) == passes
 
 
 def test_digests_of_later_sessions_go_before_those_of_earlier_ones(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from samples import LIMITS, run
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello
 from howdah.remote.standby import AHEAD_MAX, NONE_AHEAD, Ahead
-from howdah.transfer import ahead
+from howdah.transfer import ends
 from howdah.transfer.request import Request
 from howdah.transfer.service import Underway
 from howdah.values.limit import Limits
@@ -35,7 +35,7 @@ def after(
     made = run().outcome
     assert made is not None
     outcome = msgspec.structs.replace(made, **changed)
-    return ahead.after(request, Underway(plan, known, HELLO, "dtn2"), outcome)
+    return ends.ahead_after(request, Underway(plan, known, HELLO, "dtn2"), outcome)
 
 
 def test_a_connection_is_made_for_each_stream_and_filled_where_a_round_trip_carries_much_more() -> None:
@@ -57,7 +57,7 @@ def test_a_small_copy_shows_little_of_a_path_that_is_remembered() -> None:
         assert after(memory=memory, **small).fill == fill
 
 
-@pytest.mark.parametrize("detour", ["through_ssh", "by_far_end"])
+@pytest.mark.parametrize("detour", ["through_ssh", "by_far_end", "other_address"])
 def test_nothing_is_made_where_the_data_port_was_not_reached(detour: str) -> None:
     assert after(**{detour: "no answer"}) == NONE_AHEAD
 
@@ -74,6 +74,6 @@ def test_nothing_is_made_where_the_data_port_was_not_reached(detour: str) -> Non
 )
 def test_copies_that_begin_anew_leave_nothing_for_the_next(request_: Request) -> None:
     assert after(request_) == NONE_AHEAD
-    assert ahead.uses(request_) == request_.dry_run
-    assert ahead.uses(PUSH)
-    assert ahead.uses(PULL)
+    assert ends.begins_ahead(request_) == request_.dry_run
+    assert ends.begins_ahead(PUSH)
+    assert ends.begins_ahead(PULL)

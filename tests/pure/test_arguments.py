@@ -140,6 +140,13 @@ def memory(**given: object) -> Callable[[], object]:
         (lambda: howdah.lab.symmetric(10**9, 9, queue_bytes=-2), "queue_bytes=-2 is below 0"),
         (lambda: howdah.lab.symmetric(10**9, 9, loss=math.nan), "loss=nan is not from 0 to 1; give for exam"),
         (lambda: howdah.lab.symmetric(10**9, 9, seed=-1), "seed=-1 is below 0"),
+        (lambda: howdah.copy("a\0", "far:"), "src has a NUL byte or half a surrogate pair, which no"),
+        (lambda: howdah.copy(["a", "\ud800"], "far:"), "src has a NUL byte"),
+        (copying(filters=[("exclude-from", "a\0")]), "filters has a NUL byte"),
+        (copying(log_file=Path("\0")), "log_file has a NUL byte"),
+        (copying(far_howdah="/x\0"), "far_howdah has a NUL byte"),
+        (lambda: howdah.examine("a\0"), "host has a NUL byte"),
+        (lambda: howdah.sweep("\ud800"), "what has a NUL byte"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(call: Callable[[], object], says: str) -> None:

@@ -16,6 +16,7 @@ from howdah.values.listened import Dip, HeardThen, Listened
 from howdah.values.outcome import Change, Outcome, Sample, Spent, StreamOutcome
 from howdah.values.record import Shared, ShareSample
 from howdah.words.bottleneck import Ends, details, line
+from howdah.words.copy import summary
 
 MOVING_S = 10.0
 """The streams are at work for so long, one second after the start, and end half a second before the copy."""
@@ -354,6 +355,7 @@ def test_the_gain_is_never_more_than_the_capacity_that_was_measured() -> None:
     ("way", "cause", "named"),
     [
         ({"by_far_end": "10.9.0.2:43211: no answer"}, Cause.START, True),
+        ({"other_address": "[fd77::2]:43211 (10.9.0.2:43211: no answer)"}, Cause.START, True),
         ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.START, True),
         ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.PATH, True),
         ({"through_ssh": "10.9.0.2:43211: no answer"}, Cause.END, True),
@@ -452,7 +454,7 @@ def test_a_copy_that_a_rule_holds_to_a_share_waits_for_the_share() -> None:
     assert made.main.cause is Cause.PACING
 
 
-def shared(*shares_bps: int) -> Shared:
+def shared(*shares_bps: int | None) -> Shared:
     return Shared(
         controller="a",
         policy="lsst",
@@ -470,7 +472,10 @@ def test_a_share_that_is_withdrawn_on_the_way_is_blamed_and_not_the_path() -> No
     request = Request([], route(["run42", "dtn2:"], memory=False))
     for shares_bps, cause in (
         ((10 * rate_bps, *[8000] * 20), Cause.PACING),
+        # Its controller was gone for most of the time.
+        ((10 * rate_bps, *[None] * 20), Cause.PACING),
         ((10 * rate_bps,) * 20, Cause.PATH),
+        ((*[10 * rate_bps] * 20, None), Cause.PATH),
         ((rate_bps, 0, rate_bps), Cause.PATH),
     ):
         record = msgspec.structs.replace(run(), share=shared(*shares_bps))
@@ -478,6 +483,14 @@ def test_a_share_that_is_withdrawn_on_the_way_is_blamed_and_not_the_path() -> No
         assert made is not None
         assert made.main is not None
         assert (made.main.cause, made.by_share) == (cause, True)
+
+
+def test_the_summary_counts_the_seconds_in_which_nobody_told_the_share() -> None:
+    record = msgspec.structs.replace(run(), outcome=outcome(*CASES[Cause.PATH]))
+    gone = " (not known in 2 of 3 seconds)"
+    for shares_bps, unknown in (((60_000_000, None, None), gone), ((60_000_000,), "")):
+        said = summary(msgspec.structs.replace(record, share=shared(*shares_bps)), None)
+        assert f"Share: images/dtn1 of lsst, 60.0 Mb/s on the wire{unknown}, in force " in said
 
 
 def test_of_a_share_no_more_is_promised_than_it_can_become_and_of_a_limit_nothing() -> None:

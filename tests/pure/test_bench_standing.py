@@ -77,10 +77,11 @@ def test_a_tree_with_changes_and_a_commit_from_elsewhere_count_for_nothing(tree:
 
 
 def test_the_list_stands_between_its_markers() -> None:
-    page = f"before\n{standing.BEGIN}old\n{standing.END}after\n"
-    assert standing.replaced(page, "new\n") == page.replace("old", "new")
+    page = f"before\n{standing.LIST.begin}\nold\n{standing.LIST.end}\nafter\n"
+    assert standing.LIST.of(page) == "old\n"
+    assert standing.LIST.replaced(page, "new\n") == page.replace("old", "new")
     with pytest.raises(ValueError, match="no markers"):
-        standing.replaced("before\n", "new\n")
+        standing.LIST.replaced("before\n", "new\n")
 
 
 def test_every_record_and_every_part_is_there() -> None:

@@ -17,9 +17,9 @@ from samples import howdah
 from howdah import __version__
 from howdah._native import format_bytes
 from howdah.cli import app
+from howdah.remote.answers import explain
 from howdah.remote.messages import Progress
 from howdah.remote.meter import Meter
-from howdah.remote.ssh import explain
 from howdah.values.plan import Plan
 from howdah.words.copy_progress import amount
 from howdah.words.copy_terminal import view

@@ -2,7 +2,8 @@
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from samples import hosts
 
 from howdah import HowdahError
 from howdah import decide as paths
+from howdah.control.http.address import Listening
 from howdah.control.http.client import Client
 from howdah.control.share import Here, ShareRequest, own_flow, unenforced
 from howdah.control.status import AskedStatus, FlowStatus, HostStatus, Status
@@ -273,6 +275,68 @@ def test_an_agent_that_is_not_heard_of_yet_is_waited_for(
         ShareRequest(Client(lsst.url), "images", find),
     ):
         pass
+
+
+def test_a_controller_that_goes_while_a_copy_runs_is_told_once_and_so_is_its_return(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("howdah.control.share.PATIENCE_S", 0.3)
+    monkeypatch.setattr("howdah.control.share.LOOK_S", 0.1)
+
+    def told(mine: ShareRequest) -> str:
+        deadline = time.monotonic() + 10
+        while (said := mine.news()) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return said
+
+    with ExitStack() as ends:
+        with controlled() as here:
+            address = Client(here.url).address
+            mine = ends.enter_context(ask(here))
+            mine.begin(0)
+            time.sleep(0.5)
+            assert mine.news() is None
+        gone = told(mine)
+        assert gone.startswith(f"no controller reached at {address} (")
+        assert gone.endswith("; meanwhile images/base20 may be at its minimum")
+        assert mine.to_record().samples[-1].share_bps is None
+        time.sleep(0.8)
+        assert mine.news() is None
+        with controlled(Listening(address=address.removeprefix("http://"))):
+            assert told(mine) == f"the controller at {address} answers again"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_share_is_renewed_again_after_an_unforeseen_error_while_ssh_logged_in(
+    lsst: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    class FailingOnce(Client):
+        def ask(self, name: str, who: str, for_s: float, host: str | None = None) -> int | None:
+            nonlocal asked
+            asked += 1
+            if asked == 2:
+                raise ZeroDivisionError
+            return super().ask(name, who, for_s, host)
+
+    monkeypatch.setattr("howdah.control.share.RENEWED_S", 0.01)
+    here = Here("base20", PORTS, "/", None)
+    with ShareRequest(
+        FailingOnce(lsst.url), "images", lambda seen: own_flow(seen, "images", FAR, here)
+    ) as mine:
+        wait_until(lambda: asked == 2 and not mine._thread.is_alive())
+        mine.begin(0.0)
+        wait_until(lambda: asked > 3)
+    assert who_asks(lsst) == []
+
+
+def wait_until(there: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 10
+    while not there():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
 
 
 def test_what_a_share_gave() -> None:

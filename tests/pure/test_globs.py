@@ -9,7 +9,7 @@ import pytest
 from howdah import HowdahError
 from howdah.remote.endpoints import route
 from howdah.remote.messages import Expanded
-from howdah.transfer.globs import expanded, has_any
+from howdah.transfer.sources import expanded, has_patterns
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from howdah.transfer.globs import expanded, has_any
     ],
 )
 def test_only_far_sources_are_patterns(names: list[str], asks: bool) -> None:
-    assert has_any(route(names, memory=False)) == asks
+    assert has_patterns(route(names, memory=False)) == asks
 
 
 def answering(*paths: bytes) -> SimpleNamespace:

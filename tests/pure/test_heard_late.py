@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from howdah.transfer.heard_late import with_its_begin
+from howdah.remote.meeting import with_its_begin
 from howdah.values.outcome import Outcome, Spent, StreamOutcome
 
 

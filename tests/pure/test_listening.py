@@ -227,6 +227,30 @@ def test_where_nothing_is_measured_any_more_no_bound_stays(
     assert echo.closed
 
 
+@pytest.mark.parametrize("limited", [True, False], ids=["a limit", "no limit"])
+def test_where_each_change_is_refused_it_gives_up_and_says_so_once(
+    echo: Echo, monkeypatch: pytest.MonkeyPatch, limited: bool
+) -> None:
+    """The first bound is taken, and nothing after it."""
+    heard(monkeypatch, "1 bbr")
+    transfer = Transfer(Listening(request()))
+    until_s = 5.0
+    while not transfer.steerings:
+        transfer.go(until_s + 0.1, until_s)
+        until_s += 0.1
+    transfer.refuse = "cubic"
+    if limited:
+        monkeypatch.setattr(Listening, "__call__", Listening.rest)
+    transfer.go(until_s + 300, until_s)
+    told = transfer.pilot.to_record()
+    assert told.ended == "5 changes in a row were refused, the last one for: not here"
+    asked = transfer.steerings[1:]
+    assert len(asked) == TUNED.refusals_most + 1
+    assert (asked[-1].streams, asked[-1].pacing_bps) == (4, None)
+    assert asked[-1].why == told.ended
+    assert sum(told.ended in line for line in in_words(told, PLAN)) == 1
+
+
 def test_where_others_are_heard_before_the_first_byte_it_begins_with_one_stream(
     echo: Echo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

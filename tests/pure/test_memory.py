@@ -17,8 +17,8 @@ from howdah.archive import Archive, paths
 from howdah.archive.paths import INBOX_MOST, copies, remembered, take_in
 from howdah.decide import decide
 from howdah.remote.endpoints import route
-from howdah.transfer.recollection import Recollection
 from howdah.transfer.request import Request
+from howdah.transfer.resuming import Recollection
 from howdah.values.carried import carried, least_moving_s
 from howdah.values.limit import Limited
 from howdah.values.link import symmetric

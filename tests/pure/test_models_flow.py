@@ -6,9 +6,10 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import brentq
 
-from howdah.profiles.theory import controls, loss
+from howdah.profiles.theory import controls
+from howdah.profiles.theory import flow as models
+from howdah.profiles.theory.controls import FlowPath
 from howdah.profiles.theory.flow import START_SEGMENTS, Flow, FlowLimits, SlowStart
-from howdah.profiles.theory.growth import FlowPath
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")
@@ -62,10 +63,10 @@ def test_random_losses_are_those_of_a_round_by_round_simulation(name: str) -> No
 @pytest.mark.parametrize(
     ("name", "lost", "window"),
     [
-        ("reno", 1e-4, loss.mathis(1e-4)),
-        ("cubic", 1e-6, loss.cubic(1e-6, 0.1)),
-        ("scalable", 1e-4, loss.scalable(1e-4)),
-        ("highspeed", 1e-5, loss.highspeed(1e-5)),
+        ("reno", 1e-4, models.mathis(1e-4)),
+        ("cubic", 1e-6, models.cubic(1e-6, 0.1)),
+        ("scalable", 1e-4, models.scalable(1e-4)),
+        ("highspeed", 1e-5, models.highspeed(1e-5)),
     ],
 )
 def test_flows_reach_what_the_response_functions_say(name: str, lost: float, window: FloatArray) -> None:
@@ -76,8 +77,8 @@ def test_flows_reach_what_the_response_functions_say(name: str, lost: float, win
 @pytest.mark.parametrize(
     ("form", "keeps", "per_round"),
     [
-        (loss.mathis, 0.5, lambda w: 1.0),
-        (loss.scalable, 0.875, lambda w: w / 100),
+        (models.mathis, 0.5, lambda w: 1.0),
+        (models.scalable, 0.875, lambda w: w / 100),
     ],
 )
 def test_response_functions_are_means_over_one_cycle(form: object, keeps: float, per_round: object) -> None:
@@ -111,12 +112,12 @@ def test_cubic_by_even_losses_is_the_mean_over_its_curve() -> None:
 
     top = brentq(lambda w: cycle(w)[0] - 1 / lost, 10, 1e6)
     segments, span_s = cycle(top)
-    assert loss.cubic(lost, rtt_s) == pytest.approx(segments * rtt_s / span_s, rel=1e-3)
+    assert models.cubic(lost, rtt_s) == pytest.approx(segments * rtt_s / span_s, rel=1e-3)
 
 
 def test_padhye_is_mathis_where_timeouts_are_rare_and_less_where_not() -> None:
-    assert loss.padhye(1e-7, 0.1, 0.3) == pytest.approx(float(loss.mathis(1e-7)), rel=0.01)
-    assert loss.padhye(0.05, 0.1, 0.3) < 0.75 * loss.mathis(0.05)
+    assert models.padhye(1e-7, 0.1, 0.3) == pytest.approx(float(models.mathis(1e-7)), rel=0.01)
+    assert models.padhye(0.05, 0.1, 0.3) < 0.75 * models.mathis(0.05)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from howdah.profiles.theory import controls
-from howdah.profiles.theory.growth import FlowPath
+from howdah.profiles.theory.controls import FlowPath
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("reno", "cubic", "scalable", "htcp", "highspeed")

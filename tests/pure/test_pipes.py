@@ -6,7 +6,7 @@ from test_delete import asked
 from howdah import HowdahError, streams
 from howdah.cli import copy_command
 from howdah.remote.endpoints import Route, route
-from howdah.transfer import piped, sources
+from howdah.transfer import incomplete, sources
 
 
 def test_a_dash_is_a_pipe_and_a_name_is_a_name() -> None:
@@ -84,7 +84,7 @@ def test_json_is_not_mixed_with_the_data() -> None:
 def test_what_failed_is_not_told_to_go_on() -> None:
     gone = "the far end has gone; its ssh connection closed; run the same command again to go on"
     push, pull = route(["-", "far:d"], memory=False), route(["far:a", "-"], memory=False)
-    assert piped.ended_early(push, gone, moved=True) == (
+    assert incomplete.ended_early(push, gone, moved=True) == (
         "the far end has gone; its ssh connection closed; nothing new is at the target; "
         "a pipe gives its bytes once, so run the whole line again"
     )
@@ -92,24 +92,24 @@ def test_what_failed_is_not_told_to_go_on() -> None:
         "far end: no space left to write /d; make room (df, df -i and quota show where) and run the same "
         "command again, it goes on where this one stopped"
     )
-    assert piped.ended_early(push, full, moved=True) == (
+    assert incomplete.ended_early(push, full, moved=True) == (
         "far end: no space left to write /d; make room (df, df -i and quota show where); "
         "nothing new is at the target; a pipe gives its bytes once, so run the whole line again"
     )
     unreached = "no answer; check the network between the ends, then run the same command again to go on"
-    assert piped.ended_early(push, unreached, moved=False) == (
+    assert incomplete.ended_early(push, unreached, moved=False) == (
         "no answer; check the network between the ends; nothing new is at the target; "
         "a pipe gives its bytes once, so run the whole line again"
     )
     written = "no space left to write standard output; make room (df, df -i and quota show where)"
-    assert piped.ended_early(pull, written, moved=True) == (
+    assert incomplete.ended_early(pull, written, moved=True) == (
         f"{written}; the output until then is correct, but incomplete; "
         "a pipe gives its bytes once, so run the whole line again"
     )
-    assert "the output until then is correct, but incomplete" in piped.ended_early(
+    assert "the output until then is correct, but incomplete" in incomplete.ended_early(
         pull, "x; it goes on", moved=True
     )
-    assert "there was no output" in piped.ended_early(pull, "no such file", moved=False)
+    assert "there was no output" in incomplete.ended_early(pull, "no such file", moved=False)
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_what_failed_is_not_told_to_go_on() -> None:
 )
 def test_what_is_refused_for_good_is_not_told_to_run_again(why: str) -> None:
     push = route(["-", "far:d"], memory=False)
-    assert piped.ended_early(push, why, moved=False) == f"{why}; nothing new is at the target"
+    assert incomplete.ended_early(push, why, moved=False) == f"{why}; nothing new is at the target"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah import HowdahError, ports
+from howdah import HowdahError, bounds
 from howdah._native import serve
 from howdah.cli.table import port_range
 from howdah.remote import hosts
@@ -29,8 +29,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     ("text", "found"), [("50000-50100", (50000, 50100)), ("22", (22, 22)), ("1-65535", (1, 65535))]
 )
 def test_a_range_is_read_and_written_alike(text: str, found: tuple[int, int]) -> None:
-    assert ports.parse(text) == port_range(text) == found
-    assert ports.in_words(found) == text
+    assert bounds.ports(text) == port_range(text) == found
+    assert bounds.ports_in_words(found) == text
 
 
 @pytest.mark.parametrize("text", ["", "0", "70000", "5-4", "1-", "-1", "a-b", "1-2-3", "٣", "9" * 5000])

@@ -81,7 +81,7 @@ def test_a_log_gets_a_line_every_ten_seconds() -> None:
     assert len(told) == 2
 
 
-@pytest.mark.parametrize("host", ["", "-x", "a b", "a/b", "[::1]", "me@"])
+@pytest.mark.parametrize("host", ["", "-x", "a b", "a/b", "[::1", "me@"])
 def test_what_is_no_host_is_refused(host: str) -> None:
     with pytest.raises(HowdahError, match="is not a host"):
         Target(host)
@@ -90,6 +90,7 @@ def test_what_is_no_host_is_refused(host: str) -> None:
 def test_an_address_is_its_own_and_is_written_as_the_prober_reads_it() -> None:
     assert Target("127.0.0.1").address() == "127.0.0.1"
     assert Target("me@localhost").name == "localhost"
+    assert [Target(each).host for each in ("[fd77::2]", "me@[fd77::2]")] == ["fd77::2", "me@fd77::2"]
     assert endpoint("192.0.2.7", 9) == "192.0.2.7:9"
     assert endpoint("fe80::7%3", 9) == "[fe80::7%3]:9"
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from samples import LIMITS
 
 from howdah import LAB_LINK_VARIABLE, HowdahError
-from howdah.values import record
+from howdah.values import Count, Seconds, record
 from howdah.values.outcome import Change, Outcome, Sample, StreamOutcome
-from howdah.values.quantities import Count, Seconds
 from howdah.values.record import Environment, HostLimits, Record, dumps, loads, new_id
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))

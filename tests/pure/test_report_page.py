@@ -25,7 +25,7 @@ from howdah.report.page import render
 from howdah.report.statements import STATEMENTS
 from howdah.values.link import symmetric
 from howdah.values.record import Swept
-from howdah.words.report import in_words
+from howdah.words.results import report_in_words
 
 
 def truth(point: Point) -> float:
@@ -301,7 +301,7 @@ def test_one_agrees_and_two_agree(made: tuple[Contents, dict[str, DrawnFigure]])
         for verdict in ("agrees", "differs")
     )
     few = msgspec.structs.replace(made[0], statements=[agrees, agrees, differs])
-    assert in_words(few, None).splitlines()[1] == "of 3 statements of the papers 2 agree, 1 differs"
+    assert report_in_words(few, None).splitlines()[1] == "of 3 statements of the papers 2 agree, 1 differs"
 
 
 def test_the_command_draws_one_figure_of_a_selection(tmp_path: Path) -> None:

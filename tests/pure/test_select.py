@@ -26,7 +26,7 @@ from howdah.profiles.selection.evidence import (
 from howdah.profiles.selection.predict import NextRun, by_rtt, spreads
 from howdah.profiles.selection.prior import ModelPrior, refine, runs_worth
 from howdah.profiles.selection.select import best, select, why_not
-from howdah.words.selection import in_lines
+from howdah.words.results import in_lines
 
 SWEEP = sweep(FAMILIES["fixed_sizes"], np.random.default_rng(4), 3)
 NONE = SWEEP[:0]

@@ -65,7 +65,7 @@ def test_a_lab_is_not_asked_about_as_a_host_called_far(
     monkeypatch.setenv(LAB_LINK_VARIABLE, msgspec.json.encode(LINK).decode())
     hello = FarHello(version="1", limits=LIMITS, addresses=[], port=1, rtt_s=RTT_S)
     monkeypatch.setattr(ask, "greet", lambda *_: hello)
-    found = ask.ask(ask.Question(None, host="me@far"), _Holds(runs))
+    found = ask.ask(host="me@far", archive=_Holds(runs))
     best, planned = found.chosen, _planned(runs)
     assert best.rate_mid_bps < 1e9
     assert planned.why.prediction is not None

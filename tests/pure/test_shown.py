@@ -3,7 +3,7 @@
 import pytest
 from rich.table import Table
 
-from howdah.cli.shown import print_parts
+from howdah.words.terminal import print_parts
 
 
 def test_a_row_is_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

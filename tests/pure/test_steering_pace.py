@@ -179,14 +179,18 @@ def test_who_comes_to_a_path_of_our_own_finds_room_too() -> None:
     assert max(ran.queues_s[round(32 / TICK_S) :]) < 0.06
 
 
-def test_what_is_refused_is_not_asked_for_again() -> None:
+def test_a_bound_that_was_refused_is_asked_for_again_and_is_no_rate_to_rise_from() -> None:
+    """The machine says when it may be asked for."""
     held, path = Stepped(Pace.begin(SHARE_BPS, 0.0, 0.0, SHARE_BPS)), Path(0.128, CARRIES_BPS, SHARE_BPS)
-    asked = 0
+    asked_bps: list[float] = []
     for tick in range(600):
-        if held.look(tick / 10, 0.128, [held.bound_bps], path) is not None:
-            asked += 1
+        each_bps = held.look(tick / 10, 0.128, [held.each_bps], path)
+        if each_bps is not None:
+            asked_bps.append(each_bps)
             held.made("pacing cannot be set")
-    assert asked == 1
+    assert len(asked_bps) > 2
+    assert held.each_bps == SHARE_BPS
+    assert max(asked_bps) < SHARE_BPS / TUNED.pace_used + TUNED.pace_fast * CARRIES_BPS
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,6 +1,8 @@
 """What the machine does when a command is refused, and that what is in force is what it takes to be."""
 
+import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from beside import DEFAULT, ONE, PATH, Steered, arbiter_of
@@ -102,6 +104,36 @@ def test_the_end_of_a_slow_start_that_was_refused_is_asked_for_again() -> None:
     assert state.sent.congestion_control == "cubic"
 
 
+def bounds_asked(refused_until_s: float, length_s: float) -> tuple[list[float], State]:
+    """When another bound is asked for on an empty path, from the first one on, and the state in the end."""
+    t_s, steered = paced()
+    # Reno is over, and nothing is measured beside.
+    state, asked_s = replace(steered.state, start=None).in_phase(), []
+    for number in range(1, round(length_s * 10)):
+        at_s = t_s + number / 10
+        bound_bps = state.sent.pacing_bps or 0
+        look = tick(at_s, rtt_s=PATH.base_rtt_s)
+        state, command = step(state, look._replace(rates_bps=[float(bound_bps)] * state.sent.streams))
+        if command is None:
+            continue
+        refused = None
+        if command.event is Event.BOUND:
+            asked_s.append(at_s)
+            refused = REFUSED if at_s < asked_s[0] + refused_until_s else None
+        state, _ = step(state, came(state, at_s, refused))
+    return [at_s - asked_s[0] for at_s in asked_s], state
+
+
+def test_a_refused_bound_is_asked_for_again_ever_later_and_the_pace_goes_on() -> None:
+    asked_s, state = bounds_asked(30.0, 120.0)
+    waits_s = [two - one for one, two in pairwise(asked_s)]
+    assert waits_s[:3] == [pytest.approx(wait_s, abs=0.25) for wait_s in (5, 10, 20)]
+    assert asked_s[3] == pytest.approx(35.0, abs=0.5)
+    assert len(asked_s) > 5
+    assert state.sent.pacing_bps is not None
+    assert state.sent.pacing_bps * state.sent.streams > 0.9 * CARRIES_BPS
+
+
 def probing() -> tuple[State, float]:
     """A bound is in force, to find out whether others fill the path."""
     state, _ = step(begun(stream_most_bps=1e7), Recognised(Belief({})))
@@ -193,6 +225,30 @@ def test_where_nothing_is_measured_for_a_while_nothing_is_bounded(dips: bool) ->
     state, _ = step(state, came(state, t_s + 1.1))
     assert (state.phase, state.sent) == (Phase.PLANNED, PLAN)
     assert step(state, Resting(t_s + 2.0))[1] is None
+
+
+@pytest.mark.parametrize("step_number", range(1, 12))
+def test_a_limit_that_begins_at_any_time_of_a_test_ends_its_bound_until_it_is_over(step_number: int) -> None:
+    """Commands come into force half a second late, so one is in flight at every other time."""
+    state, _ = step(begun(stream_most_bps=1e7), Recognised(Belief({})))
+    due_s, limit_s, again = math.inf, math.inf, False
+    for number in range(1, 400):
+        t_s = number / 10
+        if t_s >= due_s:
+            state, _ = step(state, came(state, t_s))
+            due_s = math.inf
+        limited = limit_s <= t_s < limit_s + 10.0
+        # The queue ends where less is sent, and comes back.
+        rtt_s = PATH.base_rtt_s if state.sent.pacing_bps else 2 * PATH.base_rtt_s
+        state, command = step(state, Resting(t_s) if limited else tick(t_s, rtt_s))
+        if command is not None:
+            assert not limited or command.choice == PLAN
+            due_s = t_s + 0.5
+            limit_s = min(limit_s, t_s + step_number / 4)
+        if limit_s + 2.0 < t_s < limit_s + 10.0:
+            assert (state.sent, state.phase) == (PLAN, Phase.PLANNED)
+        again = again or (t_s > limit_s + 10.0 and state.sent.pacing_bps is not None)
+    assert again
 
 
 def test_a_dip_of_paced_streams_ends_in_the_plan_where_nothing_is_measured() -> None:

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from howdah import document
-from howdah.remote import ssh
+from howdah.remote import process
 from howdah.text import printable
 from howdah.values.record import HostLimits
 
@@ -41,7 +41,7 @@ def test_any_text_is_one_plain_line_and_stays_it(text: bytes | str) -> None:
 
 @given(st.lists(st.binary(max_size=100)), st.booleans())
 def test_standard_error_of_a_far_end_is_plain_lines(pieces: list[bytes], twice: bool) -> None:
-    said = ssh.StandardError()
+    said = process.StandardError()
     for piece in pieces:
         said.add(piece)
     lines = [*(said.lines(to_end=False) if twice else []), *said.lines(to_end=True)]
@@ -50,7 +50,7 @@ def test_standard_error_of_a_far_end_is_plain_lines(pieces: list[bytes], twice: 
 
 
 def test_of_endless_complaints_the_beginning_and_the_end_are_kept() -> None:
-    said, bytes_said = ssh.StandardError(), 0
+    said, bytes_said = process.StandardError(), 0
     for number in range(20_000):
         line = b"line %d\n" % number
         said.add(line)
@@ -58,8 +58,8 @@ def test_of_endless_complaints_the_beginning_and_the_end_are_kept() -> None:
     lines = said.lines(to_end=True)
     assert lines[0] == "line 0"
     assert lines[-1] == "line 19999"
-    assert f"({bytes_said - 2 * ssh.KEPT_BYTES} bytes left out)" in lines
-    assert sum(map(len, lines)) < 2 * ssh.KEPT_BYTES + 100
+    assert f"({bytes_said - 2 * process.KEPT_BYTES} bytes left out)" in lines
+    assert sum(map(len, lines)) < 2 * process.KEPT_BYTES + 100
 
 
 @given(_TEXT)

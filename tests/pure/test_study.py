@@ -16,7 +16,7 @@ from howdah.archive import Archive
 from howdah.archive.runs import Runs
 from howdah.profiles.study import runs_with, study
 from howdah.values.link import symmetric
-from howdah.words.profile import parts
+from howdah.words.results import parts
 
 GBIT = 10**9
 

@@ -196,11 +196,17 @@ def test_a_dry_run_lists_names_as_one_line_each() -> None:
     assert "copy    1.00 kB  a\\nb\\xff" in text.splitlines()
     assert text.endswith("Would copy 1 file, 1.00 kB; skip 1.")
     some = [FileAction(path=name, size=1, action="copy") for name in (b"b/2", b"b/10", b"a")]
-    whole = summary(finished(dry_run_plan=some, links=2, target="t/src"), None).splitlines()
-    assert [row.split()[-1] for row in whole[-4:-1]] == ["a", "b/10", "b/2"]
+    links = [FileAction(path=name, size=0, action="copy", kind="link") for name in (b"c", b"d")]
+    # Of five links that the scan has found three are there already.
+    would = finished(dry_run_plan=[*some, *links], links=5, target="t/src")
+    whole = summary(would, None).splitlines()
+    assert [row.split()[-1] for row in whole[-6:-1]] == ["a", "b/10", "b/2", "c", "d"]
     assert whole[-1] == "Would copy 3 files, 3 B, 2 links, to dtn2:t/src; skip 0."
-    special = summary(finished(dry_run_plan=some, links=1, special_files=3), None)
+    pipes = [FileAction(path=b"p%d" % each, size=0, action="copy", kind="special") for each in range(3)]
+    special = summary(finished(dry_run_plan=[*some, links[0], *pipes], links=1, special_files=3), None)
     assert special.endswith("Would copy 3 files, 3 B, 1 link, 3 special files; skip 0.")
+    nothing = summary(finished(dry_run_plan=[actions[1]], links=1, special_files=3), None)
+    assert nothing.endswith("Would copy 0 files, 0 B; skip 1.")
     warned = summary(finished(dry_run_plan=some, warnings=["would remove x"]), None).splitlines()
     assert warned[-2:] == ["warning: would remove x", "Would copy 3 files, 3 B; skip 0."]
     beyond = FilesBeyond(copy=2_999, copy_bytes=1_000_000, skip=4_000)

@@ -8,11 +8,21 @@ from samples import LIMITS, record
 from test_sweep_plan import PLAN
 
 from howdah import HowdahError
-from howdah.cc import controls
-from howdah.measure.default import REPEATS, TIME_LEAST_S, TIME_S, fitted
+from howdah.cc import programs
 from howdah.measure.plan import Ranges, SweepCell, SweepPlan, parse_plan
 from howdah.measure.runs import RunMeasured
-from howdah.measure.schedule import FinishedRuns, PlannedRun, blocks, remaining, run_s, total_s
+from howdah.measure.schedule import (
+    REPEATS,
+    TIME_LEAST_S,
+    TIME_S,
+    FinishedRuns,
+    PlannedRun,
+    blocks,
+    fitted,
+    remaining,
+    run_s,
+    total_s,
+)
 from howdah.values.outcome import Outcome
 from howdah.values.record import Record, Swept
 from howdah.words.sweep import SweepLines, table
@@ -166,12 +176,12 @@ def test_without_a_time_it_takes_some_minutes() -> None:
 
 def test_controls_that_cannot_be_had_say_why() -> None:
     here = msgspec.structs.replace(LIMITS, congestion_controls_allowed=["reno"])
-    assert controls.refusal("reno", here) is None
-    assert "tcp_allowed_congestion_control" in (controls.refusal("cubic", here) or "")
-    assert "sudo howdah cc load htcp" in (controls.refusal("htcp", here) or "")
-    assert "neither this kernel nor howdah" in (controls.refusal("vegas42", here) or "")
+    assert programs.refusal("reno", here) is None
+    assert "tcp_allowed_congestion_control" in (programs.refusal("cubic", here) or "")
+    assert "sudo howdah cc load htcp" in (programs.refusal("htcp", here) or "")
+    assert "neither this kernel nor howdah" in (programs.refusal("vegas42", here) or "")
     root = msgspec.structs.replace(here, privileged=True)
-    assert controls.available(["cubic", "htcp", "vegas42", "reno"], root) == ["cubic", "htcp", "reno"]
+    assert programs.available(["cubic", "htcp", "vegas42", "reno"], root) == ["cubic", "htcp", "reno"]
 
 
 def test_the_line_of_a_run_says_how_long_is_left(capsys: pytest.CaptureFixture[str]) -> None:

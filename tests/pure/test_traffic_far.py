@@ -275,7 +275,10 @@ def test_a_dry_run_says_what_would_be_sent(tmp_path: Path) -> None:
         assert refused.stderr == f"howdah: {wrong!r} is not a host; write: howdah traffic PATTERN.toml HOST\n"
 
 
-@pytest.mark.parametrize(("host", "name"), [("dtn2:", "dtn2"), ("fd77::", "fd77::"), ("fd77::1", "fd77::1")])
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("dtn2:", "dtn2"), ("fd77::", "fd77::"), ("fd77::1", "fd77::1"), ("[fd77::1]", "fd77::1")],
+)
 def test_a_colon_behind_a_host_is_none_of_its_name_but_for_an_address(
     tmp_path: Path, host: str, name: str
 ) -> None:

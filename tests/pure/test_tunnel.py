@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from howdah.remote import tunnel as module
-from howdah.remote.ssh import Login, Pipes, spawn
+from howdah.remote.process import Pipes, spawn
+from howdah.remote.ssh import Login
 from howdah.remote.tunnel import Tunnel
 
 WITHIN_S = 10.0

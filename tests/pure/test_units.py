@@ -85,7 +85,7 @@ def test_its_capabilities_are_those_that_its_helper_keeps(unit: Path) -> None:
 @ALL
 def test_systemd_finds_nothing_wrong_with_it(unit: Path, tmp_path: Path) -> None:
     if ANALYZE is None:
-        missing("no systemd-analyze is not installed; run: apt-get install systemd")
+        missing("systemd-analyze is not installed; run: apt-get install systemd")
     # Where howdah is depends on how it was installed.
     text = unit.read_text(encoding="ascii").replace("ExecStart=howdah", f"ExecStart={sys.executable}")
     copy = tmp_path / unit.name

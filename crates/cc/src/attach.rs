@@ -17,7 +17,7 @@ use crate::{
     rules::{Maps, Wanted, choose},
 };
 
-/// The number of rules that a refusal names.
+/// The most rules that an error names.
 const NAMED: usize = 5;
 
 /// What attaching or detaching has done.
@@ -37,7 +37,7 @@ impl Store {
         self.maps()?.map_or(Ok(Vec::new()), |maps| maps.all())
     }
 
-    /// Gives new connections to `place` the congestion control `control`, and moves live ones to it.
+    /// Gives new connections to `place` the congestion control `control`, and moves existing ones to it.
     pub fn attach(
         &self,
         place: Place,
@@ -62,7 +62,7 @@ impl Store {
         })
     }
 
-    /// Ends a rule; connections it chose for get back the control they had.
+    /// Ends a rule. Its connections get back the control that they had.
     pub fn detach(&self, place: &Place) -> Result<Attaching, Error> {
         kernel::check()?;
         let _lock = self.open()?;
@@ -80,8 +80,8 @@ impl Store {
         })
     }
 
-    /// Puts rules in force beside those that are there `earlier`, all or none, and moves live connections. Returns
-    /// the rules and how many connections moved. The caller holds the lock.
+    /// Adds rules to the `earlier` ones, all or none, and moves existing connections. Returns the rules and how many
+    /// connections were moved. The caller has the lock.
     pub(crate) fn begin(
         &self,
         wanted: &[Wanted],
@@ -118,8 +118,7 @@ impl Store {
         Ok((rules, moved))
     }
 
-    /// Ends some of the rules that are there, gives their connections back what they had, and says how many. The
-    /// caller holds the lock.
+    /// Ends some rules, and gives their connections back what they had. Returns how many. The caller has the lock.
     pub(crate) fn end(&self, rules: &[Rule], there: &[Rule]) -> Result<usize, Error> {
         let (Some(maps), false) = (self.maps()?, rules.is_empty()) else {
             return Ok(0);
@@ -189,7 +188,7 @@ impl Store {
         self.root.join("attach")
     }
 
-    /// Puts the program that chooses in force for every process of this host.
+    /// Attaches the program that applies the rules, for every process of this host.
     fn start(&self) -> Result<Maps, Error> {
         let folder = self.attach_folder();
         let root = cgroups::open_root()?;

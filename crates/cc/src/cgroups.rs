@@ -23,8 +23,8 @@ use crate::{
 pub struct Cgroup(String);
 
 impl Cgroup {
-    /// The kernel's number of the cgroup that has this path now, the inode of its directory; absent when
-    /// there is none.
+    /// The kernel's number of the cgroup with this path now, which is the inode of its directory; absent if there is
+    /// none.
     pub fn id(&self) -> Result<Option<u64>, Error> {
         let place = root()?.join(&self.0[1..]);
         let looked = || format!("look at {}", place.display());
@@ -39,7 +39,7 @@ impl Cgroup {
         }
     }
 
-    /// The refusal where the cgroup is not there and has to be.
+    /// The error if a required cgroup does not exist.
     pub(crate) fn missing(&self) -> Error {
         let place = root().unwrap_or_default();
         wrong(format!(
@@ -48,7 +48,7 @@ impl Cgroup {
         ))
     }
 
-    /// The path as a rule in the kernel has it.
+    /// The path in the form of a rule in the kernel.
     pub(crate) fn known(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
@@ -110,7 +110,7 @@ fn root() -> Result<PathBuf, Error> {
     })
 }
 
-/// The root of the unified hierarchy, wherever it is mounted.
+/// The root of the unified hierarchy.
 pub(crate) fn open_root() -> Result<File, Error> {
     let place = root()?;
     File::open(&place).map_err(|source| Error::System {

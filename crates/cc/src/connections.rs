@@ -1,4 +1,4 @@
-//! The connections of every network namespace, through iterators in the kernel.
+//! The connections of every network namespace, read by iterators in the kernel.
 
 use std::{
     collections::BTreeSet,
@@ -31,7 +31,7 @@ pub struct Connection {
     pub listens: bool,
     /// This end.
     pub local: SocketAddr,
-    /// The other end; for a listener the unspecified address.
+    /// The other end. A listener has the unspecified address.
     pub remote: SocketAddr,
     /// Its congestion control.
     pub control: String,
@@ -39,13 +39,14 @@ pub struct Connection {
     pub window_packets: u32,
     /// Smoothed RTT; absent before the first sample.
     pub rtt_s: Option<f64>,
-    /// The rule that chose its control, by its number from 1, and the control before.
+    /// The number, from 1, of the rule that chose its control, and the control before.
     pub rule: Option<(u32, String)>,
-    /// The state of `hd_hold`, where that is its control.
+    /// The state of `hd_hold`, if that is its control.
     pub hold: Option<Hold>,
-    /// What came of it under `hd_resume`, also where another control goes on since; absent where that never had it.
+    /// Its result under `hd_resume`, also if another control has taken over since; absent if it never had
+    /// `hd_resume`.
     pub resume: Option<Resumed>,
-    /// Ids of the cgroups it belongs to, from the root down.
+    /// Ids of its cgroups, from the root down.
     #[serde(skip)]
     pub(crate) cgroups: Vec<u64>,
 }
@@ -55,13 +56,13 @@ pub struct Connection {
 pub struct Hold {
     /// Its own target, if it has one.
     pub target: Option<Target>,
-    /// The state: `idle` with nothing to hold, `held`, or `fallback` once the guard has struck.
+    /// The state: `idle` without a target, `held`, or `fallback` after the guard has acted.
     pub state: &'static str,
     /// What the target comes to, packets.
     pub target_packets: u32,
     /// The path's RTT without queues; absent before the first sample.
     pub base_rtt_s: Option<f64>,
-    /// The share of packets lost in the last round trip with enough packets to tell.
+    /// The share of packets lost in the last round trip that had enough packets to measure it.
     pub loss: f64,
     /// Round trips seen.
     pub rounds: u64,
@@ -69,18 +70,18 @@ pub struct Hold {
     pub rounds_held: u64,
     /// How often the guard struck.
     pub falls: u32,
-    /// How often the target was taken up again.
+    /// How often the control returned to the target.
     pub returns: u32,
 }
 
-/// What to do with a connection. The kernel does it under the lock of its socket.
+/// A change of a connection. The kernel makes it under the lock of the socket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Change {
     pub to: Option<String>,
     pub target: Option<Target>,
-    /// The number of the rule to note; the first one also notes the control before.
+    /// The number of the rule to note. The first rule also notes the control before.
     pub rule: Option<u32>,
-    /// Whether the noted rule no longer holds.
+    /// Whether the noted rule has ended.
     pub forget: bool,
 }
 
@@ -120,7 +121,7 @@ impl Walk {
     }
 }
 
-/// All connections and listeners of all namespaces, as they were when it was taken.
+/// A snapshot of all connections and listeners of all namespaces.
 pub(crate) struct Census {
     namespaces: Vec<Namespace>,
     pub all: Vec<Connection>,
@@ -155,7 +156,7 @@ impl Census {
         self.all.iter().filter(move |each| each.control == control)
     }
 
-    /// Changes some of them, unless they have gone or have another control by now, and says how many.
+    /// Changes some connections, unless they have ended or have another control by now. Returns how many.
     pub fn change(&self, store: &Store, changes: &[(&Connection, Change)]) -> Result<usize, Error> {
         if changes.is_empty() {
             return Ok(0);

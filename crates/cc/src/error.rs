@@ -56,7 +56,7 @@ pub enum Error {
         "programs in the kernel are root's: this needs root (CAP_BPF and CAP_NET_ADMIN); run it with sudo"
     )]
     Privilege,
-    /// This user is root, but only of a user namespace.
+    /// This user is root in a user namespace only.
     #[error(
         "the kernel refuses programs here although this is root: a user namespace or a container \
          without CAP_BPF; load them from the host"
@@ -83,7 +83,7 @@ pub enum Error {
         /// The kernel's name.
         name: String,
     },
-    /// The program was loaded by a howdah whose maps this one cannot read.
+    /// The program was loaded by another version of howdah, and this one cannot read its maps.
     #[error(
         "{name} was loaded by howdah {version}, whose maps this howdah {own} cannot read; \
          replace it with: howdah cc unload {short}; howdah cc load {short}"
@@ -98,7 +98,7 @@ pub enum Error {
         /// The user's name.
         short: &'static str,
     },
-    /// There is no such program in the kernel to be taken out.
+    /// There is no such program in the kernel to unload.
     #[error("{name} is not loaded, so nothing is to be unloaded; see: howdah cc status")]
     NothingLoaded {
         /// The kernel's name.
@@ -142,7 +142,7 @@ pub enum Error {
     NoFlow {
         /// The connection as it was named.
         flow: String,
-        /// `is here`, or what it uses instead.
+        /// `is here`, or the control that it uses instead.
         why: String,
     },
     /// The share cannot be.
@@ -166,7 +166,7 @@ pub enum Error {
     /// The kernel did not answer about its sockets.
     #[error(transparent)]
     Tcp(#[from] howdah_tcp::Error),
-    /// Something that only root may own or change could be somebody else's.
+    /// Another user may own or change a file that must be root's alone.
     #[error(
         "{path} belongs to user {owner} and has mode {mode:o}, so another user may have put it there; \
          look at it, then remove it"
@@ -181,7 +181,7 @@ pub enum Error {
     },
     /// Another howdah holds the lock.
     #[error(
-        "{holder} has been changing programs for {seconds} s and holds {path}; wait for it, or end it"
+        "{process} has been changing programs for {seconds} s and holds {path}; wait for it, or end it"
     )]
     Busy {
         /// What is locked.
@@ -189,7 +189,7 @@ pub enum Error {
         /// How long this one has waited.
         seconds: u64,
         /// The process that holds it.
-        holder: String,
+        process: String,
     },
     /// The kernel refused something else.
     #[error("cannot {what}: {source}")]
@@ -202,7 +202,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The log of a refused program. It is long, so it is not part of the message.
+    /// The log of a refused program. It is too long for the message.
     #[must_use]
     pub fn log(&self) -> Option<&str> {
         match self {

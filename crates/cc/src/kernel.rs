@@ -1,4 +1,4 @@
-//! Whether this kernel takes our programs at all.
+//! Whether this kernel can load our programs.
 
 use std::{fs, path::Path};
 
@@ -27,7 +27,7 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a refusal for want of privilege means here.
+/// The error for a missing privilege here.
 pub(crate) fn refusal() -> Error {
     if rustix::process::geteuid().is_root() {
         Error::Confined

@@ -1,4 +1,4 @@
-//! The counterparts of `src/bpf/intf.h`: values that programs and user space share through maps.
+//! The counterparts of `src/bpf/intf.h`: values that programs and user space exchange through maps.
 
 use std::{mem, net::IpAddr, ptr};
 
@@ -22,10 +22,10 @@ pub(crate) const ORDER_REMEMBER: u32 = 4;
 pub(crate) const ORDER_FORGET: u32 = 8;
 pub(crate) const ORDER_PENDING: i32 = 1;
 
-/// A name as the kernel keeps it: at most 15 bytes and a zero.
+/// A name in the kernel's form: at most 15 bytes and a zero.
 pub(crate) type Name = [u8; 16];
 
-/// A value that consists of nothing but bytes.
+/// A value without padding and references, which can be read from any bytes.
 ///
 /// # Safety
 /// Any bytes are a value of the type, and it has no padding.
@@ -48,7 +48,7 @@ pub(crate) unsafe trait Plain: Copy {
     }
 }
 
-/// What `hd_hold` shall hold: one of the three, or nothing.
+/// The target of `hd_hold`: one of the three, or nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// The rate on the wire, bits per second; 0 for none.
@@ -228,7 +228,7 @@ pub(crate) struct Use {
 }
 
 impl Use {
-    /// The connections that wait for their turn, as counted in this epoch and the last.
+    /// The connections that wait for their turn, counted in this epoch and the last one.
     pub(crate) fn active(&self, now_ns: u64) -> u32 {
         let since_ns = now_ns.saturating_sub(self.epoch_began_ns);
         match since_ns.checked_div(self.epoch_lasts_ns) {
@@ -239,7 +239,7 @@ impl Use {
     }
 }
 
-/// What is in the kernel under one of our names. It is pinned beside the link.
+/// The program in the kernel under one of our names. This is pinned beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct About {
@@ -298,7 +298,7 @@ pub(crate) fn name<const N: usize>(text: &str) -> [u8; N] {
     name
 }
 
-/// What a name or another text of fixed length says.
+/// The text of a name or another text of fixed length.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let length = bytes
         .iter()
@@ -307,7 +307,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
-/// An address as the kernel keeps it, IPv4-mapped ones as IPv4.
+/// An address in the kernel's form. IPv4-mapped ones become IPv4.
 pub(crate) fn address(family: u32, bytes: &[u8; 16]) -> IpAddr {
     if family == libc::AF_INET as u32 {
         IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])

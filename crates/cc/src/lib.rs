@@ -1,11 +1,11 @@
 //! Congestion control as BPF programs, loaded into the running kernel without a module or a reboot.
 //!
-//! - [`PROGRAMS`] are those that howdah brings: one folder of `controls` each, with the program in BPF C beside its
-//!   reference model, which has the parameters with default, range and unit.
-//! - [`Store`] loads them so that they outlive the process, swaps them under live connections, unloads them,
-//!   sets what `hd_hold` holds, and attaches controls to other programs' connections.
-//! - [`Memory`] is what transfers to a destination carried before, with which `hd_resume` begins new connections there.
-//! - [`Shares`] are rates that connections hold together for the time of a lease.
+//! - [`PROGRAMS`] are the programs of howdah. Each has a folder in `controls`, with the program in BPF C and its
+//!   reference model. The model has the parameters with default, range and unit.
+//! - [`Store`] loads them so that they outlive the process, swaps them while connections use them, unloads them, sets
+//!   the target of `hd_hold`, and attaches controls to other programs' connections.
+//! - [`Memory`] is what earlier transfers to a destination carried. With it `hd_resume` begins new connections there.
+//! - [`Shares`] are rates that several connections hold together during a lease.
 //! - [`Trial`] registers one for as long as it lives.
 
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub use shares::{Placing, Share, Shares};
 pub use target::{FlowName, Targeted};
 pub use trial::Trial;
 
-/// Connections by congestion control, in all network namespaces that can be entered from here.
+/// Counts of connections by congestion control, in all network namespaces that this process can enter.
 pub fn connection_counts() -> Result<BTreeMap<String, usize>, Error> {
     let mut counts = howdah_tcp::connection_controls()?;
     let others = Namespace::all().into_iter().skip(1);

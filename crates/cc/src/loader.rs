@@ -1,4 +1,4 @@
-//! Makes a compiled program a congestion control in the kernel.
+//! Loads a compiled program into the kernel as a congestion control.
 
 use std::{
     io,
@@ -24,7 +24,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Has the kernel verify `program` with the `values` of all its parameters, and, if `pinned`, on the
+    /// Makes the kernel verify `program` with the `values` of all its parameters. If `pinned`, the program uses the
     /// maps of `store`.
     pub(crate) fn verify(
         store: &Store,
@@ -53,7 +53,7 @@ impl Candidate {
         Ok(Self { object, name })
     }
 
-    /// Registers the program as a congestion control under its name, or says why not.
+    /// Registers the program as a congestion control under its name, or returns why that failed.
     pub(crate) fn register(&mut self) -> Result<Link, Error> {
         let capture = LogCapture::begin();
         let attached = self.control().attach_struct_ops();
@@ -71,8 +71,8 @@ impl Candidate {
         })
     }
 
-    /// Puts it in the place of the program that a link registered under the same name, after
-    /// [`Self::register`] was refused: that has made it ready, which libbpf does nowhere else in public.
+    /// Replaces the program that a link has registered under the same name, after [`Self::register`] was refused.
+    /// That call is needed first: it prepares the program, for which libbpf has no other public function.
     pub(crate) fn replace(&mut self, pinned: &Path) -> Result<(), Error> {
         let link = Link::open(pinned).map_err(|error| system("open what is loaded", &error))?;
         let map = self.control().as_fd().as_raw_fd();
@@ -119,8 +119,8 @@ impl Candidate {
     }
 }
 
-/// Loads an object after `prepare` has seen each of its maps by name; keeps what libbpf and the kernel
-/// say for those who ask.
+/// Loads an object after calling `prepare` for each of its maps, by name. If it fails, the error contains the log of
+/// libbpf and the kernel.
 pub(crate) fn load(
     name: &str,
     object: &[u8],

@@ -1,7 +1,7 @@
-//! Locks that only root can hold: whoever can open a file can hold an flock(2) on it, so these are files
-//! and folders that nobody else can open.
+//! Locks that only root can take. Every user who can open a file can take an flock(2) on it, so these are files and
+//! folders that nobody else can open.
 //!
-//! One lock is for the mounts that this process sees, the other one for the store itself, which several
+//! One lock is for the mounts of this process's mount namespace. The other one is for the store itself, which several
 //! mount namespaces may share.
 
 use std::{
@@ -40,7 +40,7 @@ pub(crate) struct Locks {
     pub mounting: OwnedFd,
 }
 
-/// Locks the mounts that this process sees.
+/// Locks the mounts of this process's mount namespace.
 pub(crate) fn of_mounts() -> Result<OwnedFd, Error> {
     own_folder(Path::new(FOLDER))?;
     of_file(Path::new(MOUNTS))
@@ -121,7 +121,7 @@ fn wait_for(path: &Path, file: impl AsFd) -> Result<(), Error> {
                 return Err(Error::Busy {
                     path: path.display().to_string(),
                     seconds: WITHIN.as_secs(),
-                    holder: holder(path).unwrap_or_else(|| "another process".to_owned()),
+                    process: process_with(path).unwrap_or_else(|| "another process".to_owned()),
                 });
             }
             Err(error) => return Err(refused(path, error)),
@@ -130,14 +130,14 @@ fn wait_for(path: &Path, file: impl AsFd) -> Result<(), Error> {
 }
 
 /// Who holds a lock, by proc_locks(5).
-fn holder(path: &Path) -> Option<String> {
+fn process_with(path: &Path) -> Option<String> {
     let inode = format!(":{}", stat(path).ok()?.st_ino);
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    let held = locks
+    let locks = locks
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let mut held = held.filter(|words| words.get(1) == Some(&"FLOCK"));
-    let words = held.find(|words| words.get(5).is_some_and(|file| file.ends_with(&inode)))?;
+    let mut flocks = locks.filter(|words| words.get(1) == Some(&"FLOCK"));
+    let words = flocks.find(|words| words.get(5).is_some_and(|file| file.ends_with(&inode)))?;
     Some(format!("process {}", words.get(4)?))
 }
 

@@ -1,4 +1,4 @@
-//! The log of libbpf and of the kernel's verifier while a program is loaded, kept instead of printed.
+//! Keeps the log of libbpf and of the kernel's verifier while a program is loaded, instead of printing it.
 
 use std::{
     mem,
@@ -10,7 +10,7 @@ use libbpf_rs::{PrintLevel, set_print};
 static SAID: Mutex<String> = Mutex::new(String::new());
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Collects the log while it lives. libbpf has one callback for the whole process, so others wait.
+/// Collects the log until it is dropped. libbpf has one callback for the whole process, so others wait.
 pub(crate) struct LogCapture {
     _turn: MutexGuard<'static, ()>,
 }

@@ -1,4 +1,4 @@
-//! Loads programs that outlive this process, swaps them under live connections, and unloads them.
+//! Loads programs that outlive this process, swaps them while connections use them, and unloads them.
 
 use std::{collections::BTreeMap, fs};
 
@@ -24,19 +24,19 @@ const LAST_RESORT: &str = "reno";
 pub struct Listed {
     /// The name as users call it.
     pub name: &'static str,
-    /// The name that it has, or would have, in the kernel.
+    /// Its name in the kernel, whether it is loaded or not.
     pub kernel_name: String,
     /// What the control does, in one line.
     pub summary: &'static str,
     /// The parameters.
     pub parameters: &'static [Parameter],
-    /// Their ranges as users write them, in the same order.
+    /// The ranges of the parameters as users write them, in the same order.
     pub ranges: Vec<String>,
-    /// Their defaults as users write them, in the same order.
+    /// The defaults of the parameters as users write them, in the same order.
     pub defaults: Vec<String>,
-    /// What is loaded; absent when howdah loaded nothing or nothing can be seen from here.
+    /// What is loaded; absent if howdah has loaded nothing, or this process may not look.
     pub loaded: Option<Loaded>,
-    /// Whether the kernel has something of that name.
+    /// Whether the kernel has a congestion control of that name.
     pub in_kernel: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Listed {
 pub struct Loaded {
     /// The version of the howdah that loaded it.
     pub version: String,
-    /// Whether it is the program and version that this howdah brings.
+    /// Whether it is the program of this version of howdah.
     pub current: bool,
     /// Whether this howdah can tune it.
     pub understood: bool,
@@ -60,9 +60,9 @@ pub struct Loading {
     pub kernel_name: String,
     /// `loaded`, `swapped` or `unchanged`.
     pub action: &'static str,
-    /// The version whose place it took, where it did.
+    /// The version that it has replaced, if it has replaced one.
     pub replaced: Option<String>,
-    /// Live connections and listeners that now run the new program.
+    /// Connections and listeners that now use the new program.
     pub moved: usize,
     /// Its parameters.
     pub settings: Vec<Setting>,
@@ -73,16 +73,16 @@ pub struct Loading {
 pub struct Unloading {
     /// The kernel's name.
     pub kernel_name: String,
-    /// Live connections and listeners by the control they were moved to.
+    /// Connections and listeners that were moved, by their new control.
     pub moved: BTreeMap<String, usize>,
-    /// Namespaces whose default it was, by their new default.
+    /// Namespaces that had it as their default, by their new default.
     pub defaults: BTreeMap<String, usize>,
-    /// Connections that could not be moved; the kernel keeps the program for them until they end.
+    /// Connections that could not be moved. The kernel keeps the program for them until they end.
     pub left: usize,
 }
 
 impl Store {
-    /// Every program that howdah brings. Without root less is seen.
+    /// Every program of howdah. Without root, less is known about each.
     pub fn list(&self) -> Vec<Listed> {
         let available = howdah_tcp::available_controls().unwrap_or_default();
         PROGRAMS
@@ -107,8 +107,9 @@ impl Store {
         }
     }
 
-    /// Loads `program` so that it outlives us, or swaps it in place under live connections. Parameters
-    /// not `given` keep the values of what is loaded, else their defaults.
+    /// Loads `program` so that it outlives this process, or swaps it in place while connections use it. Parameters
+    /// that are not `given` keep the values of the loaded program, if there is one, and have their defaults
+    /// otherwise.
     pub fn load(
         &self,
         program: &'static Program,
@@ -206,8 +207,8 @@ impl Store {
         census.change(self, &changes.collect::<Vec<_>>())
     }
 
-    /// Takes `program` out of the kernel. Connections on it go on with the control they had before
-    /// attach chose it, else with the default of their namespace.
+    /// Unloads `program` from the kernel. Its connections continue with the control that they had before attach chose
+    /// it, or else with the default of their namespace.
     pub fn unload(&self, program: &'static Program) -> Result<Unloading, Error> {
         kernel::check()?;
         let _lock = self.open()?;
@@ -281,7 +282,7 @@ impl Store {
             .collect()
     }
 
-    /// What is loaded of `program`, which this howdah must understand.
+    /// The loaded version of `program`. This version of howdah must be able to read its maps.
     pub(crate) fn understood(&self, program: &'static Program) -> Result<About, Error> {
         let folder = self.folder(&self.kernel_name(program.name));
         let about = self.about(&folder).ok_or_else(|| self.absent(program))?;

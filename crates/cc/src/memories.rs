@@ -1,7 +1,7 @@
-//! Memories: what transfers to a destination carried before. `hd_resume` begins new connections there with them.
+//! Memories: what earlier transfers to a destination carried. `hd_resume` begins new connections there with them.
 //!
-//! A memory lies in one map, under its destination. User space writes it whole, which also begins its counts anew; the
-//! program counts in it what came of it. Memories outlive this process and a swap of the program.
+//! A memory lies in one map, under its destination. User space writes all of it at once, which also resets its
+//! counts. The program counts the results in it. Memories outlive this process and a swap of the program.
 
 use std::{fmt, ops::RangeInclusive};
 
@@ -28,13 +28,13 @@ const VALID_S: RangeInclusive<f64> = 0.001..=7.0 * 86_400.0;
 pub struct Destination {
     /// The addresses of the far ends.
     pub to: Network,
-    /// The port that one of both ends has; absent for every one.
+    /// The port of one of the two ends; absent for every port.
     pub port: Option<u16>,
-    /// The inode of their network namespace; absent for every one.
+    /// The inode of their network namespace; absent for every namespace.
     pub namespace: Option<u64>,
 }
 
-/// What transfers carried, and how far new ones may rely on it.
+/// What earlier transfers carried, and for how long and how far it may be used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Saved {
@@ -42,17 +42,17 @@ pub struct Saved {
     pub capacity_bytes: u64,
     /// The RTT of the path without a queue, seconds.
     pub rtt_s: f64,
-    /// How many streams share it. Each jumps to its part.
+    /// How many streams share it. Each stream jumps to its part.
     pub streams: u32,
-    /// How much of the capacity the streams together jump to, 0.001 to 1; absent: as the parameter `jump_part` says.
+    /// The part of the capacity that the streams together jump to, 0.001 to 1; the parameter `jump_part` if absent.
     pub jump_part: Option<f64>,
     /// How long this is believed, seconds.
     pub valid_s: f64,
-    /// The control that goes on, as sockets choose it.
+    /// The control that takes over after the jump, by its name for sockets.
     pub then: String,
 }
 
-/// A memory in the kernel, and what came of it since it was set.
+/// A memory in the kernel, and its results since it was set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Memory {
     /// The connections that it is for.
@@ -60,9 +60,9 @@ pub struct Memory {
     pub destination: Destination,
     /// What it says.
     pub saved: Saved,
-    /// When it was set, by `CLOCK_BOOTTIME`. A connection names the memory that it found by this.
+    /// When it was set, by `CLOCK_BOOTTIME`. A connection identifies its memory by this time.
     pub set_ns: u64,
-    /// The time for which it is still believed; 0 when that has run out.
+    /// The time for which it is still valid; 0 if it has expired.
     pub left_s: f64,
     /// Connections that found it.
     pub connections: u32,
@@ -70,13 +70,13 @@ pub struct Memory {
     pub jumps: u32,
     /// How many jumps were validated.
     pub validated: u32,
-    /// How many jumps ended in a retreat. After one, no connection relies on the memory until it is set again.
+    /// How many jumps ended in a retreat. After one retreat, no connection uses the memory until it is set again.
     pub retreats: u32,
     /// Connections that did not jump because their RTT was unlike the saved one.
     pub other_paths: u32,
-    /// The windows that connections jumped to, bytes in all.
+    /// The sum of the windows to which connections jumped, bytes.
     pub jumped_bytes: u64,
-    /// What was acknowledged of these, with what was in flight before: bytes in all.
+    /// The acknowledged part of these, with what was in flight before, bytes.
     pub validated_bytes: u64,
 }
 
@@ -85,13 +85,13 @@ pub struct Memory {
 pub struct Resumed {
     /// The phase of RFC 9959: `reconnaissance`, `unvalidated`, `validating`, `retreat` or `normal`.
     pub phase: &'static str,
-    /// Why the phase is `normal`; absent before.
+    /// Why the phase is `normal`; absent in other phases.
     pub why: Option<&'static str>,
-    /// The memory that it found, by the time at which that was set.
+    /// The memory that it found, identified by the time at which it was set.
     pub memory_ns: Option<u64>,
     /// The window that it jumped to, bytes.
     pub jumped_bytes: u64,
-    /// What was acknowledged of this, with what was in flight before, bytes.
+    /// The acknowledged part of this window, with what was in flight before, bytes.
     pub validated_bytes: u64,
     /// How often it retreated.
     pub retreats: u32,
@@ -136,7 +136,7 @@ impl fmt::Display for Destination {
 }
 
 impl Saved {
-    /// Whether it can have been saved, whatever there is in the kernel.
+    /// Checks that these values are possible.
     pub fn check(&self) -> Result<(), Error> {
         let Self {
             capacity_bytes,
@@ -181,14 +181,14 @@ impl Saved {
 }
 
 impl Store {
-    /// Has `hd_resume`, which must be loaded, begin new connections to `destination` with what is `saved`. What was
-    /// known of exactly this destination before is replaced, with its counts.
+    /// Makes `hd_resume`, which must be loaded, begin new connections to `destination` with `saved`. An earlier
+    /// memory of exactly this destination is replaced, and its counts too.
     pub fn remember(&self, destination: &Destination, saved: &Saved) -> Result<Memory, Error> {
         self.check_then(&saved.then)?;
         keep(&self.memories_map()?, destination, saved)
     }
 
-    /// Forgets what is known of exactly this destination, and returns it.
+    /// Removes the memory of exactly this destination, and returns it.
     pub fn forget(&self, destination: &Destination) -> Result<Memory, Error> {
         let maps = self.memories_map()?;
         let key = destination.key()?;
@@ -203,7 +203,7 @@ impl Store {
         Ok(describe(&found))
     }
 
-    /// Every memory; none where `hd_resume` is not loaded, may not be seen or has other maps.
+    /// Every memory; none if `hd_resume` is not loaded, has other maps, or this process may not look.
     pub fn memories(&self) -> Result<Vec<Memory>, Error> {
         let there = self.memories_path().exists();
         if !there || self.understood(Program::find("resume")?).is_err() {
@@ -244,7 +244,7 @@ impl Store {
 }
 
 impl Resumed {
-    /// What is known of a connection; nothing where `hd_resume` has never had it.
+    /// The state of a connection under `hd_resume`; nothing if it never had this control.
     pub(crate) fn of(found: &layout::Resumed) -> Option<Self> {
         let phase = match found.phase {
             1 => "reconnaissance",

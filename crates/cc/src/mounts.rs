@@ -1,20 +1,20 @@
-//! The mounts that this process sees, read as proc_pid_mountinfo(5) describes.
+//! The mounts of this process's mount namespace, from the file that proc_pid_mountinfo(5) describes.
 
 use std::{fs, path::PathBuf};
 
 /// A mounted file system.
 pub(crate) struct Mount {
-    /// The part of the file system that is seen there.
+    /// The part of the file system that is mounted there.
     pub root: String,
     /// The folder at which it is mounted.
     pub place: PathBuf,
     /// Its type.
     pub kind: String,
-    /// The source as given when it was mounted; for most types a device.
+    /// The source that was given when it was mounted. For most types this is a device.
     pub source: String,
 }
 
-/// All mounts of this process; none where /proc is not mounted.
+/// All mounts of this process's mount namespace; none if /proc is not mounted.
 pub(crate) fn all() -> Vec<Mount> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     text.lines().filter_map(mount).collect()

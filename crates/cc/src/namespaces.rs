@@ -1,4 +1,4 @@
-//! Every network namespace that can be reached from here, and work inside one.
+//! Every network namespace that this process can enter, and work inside one.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// This process's namespace, then all that a process is in, has a descriptor of, or that are mounted here.
+    /// This process's namespace, then all others that a process is in or has a descriptor of, and those that are
+    /// mounted here.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let own = "/proc/thread-self/ns/net".into();
@@ -155,15 +156,15 @@ fn of_processes() -> impl Iterator<Item = PathBuf> {
         name.bytes().all(|byte| byte.is_ascii_digit())
     });
     numbered.flat_map(|process| {
-        let held = fs::read_dir(process.join("fd"))
+        let open = fs::read_dir(process.join("fd"))
             .into_iter()
             .flatten()
             .flatten();
-        let held = held.map(|entry| entry.path()).filter(|path| {
+        let open = open.map(|entry| entry.path()).filter(|path| {
             fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("net:["))
         });
         [process.join("ns/net")]
             .into_iter()
-            .chain(held.collect::<Vec<_>>())
+            .chain(open.collect::<Vec<_>>())
     })
 }

@@ -1,4 +1,4 @@
-//! An address prefix and a range of ports, by which rules name the ends of connections.
+//! An address prefix and a range of ports. Rules name the ends of connections by them.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -39,15 +39,15 @@ impl Network {
         self.contains(other.address) || other.contains(self.address)
     }
 
-    /// Whether `address` is one of them; IPv4-mapped addresses are IPv4.
+    /// Whether `address` has the prefix. IPv4-mapped addresses count as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.address.is_ipv4() && first(address, self.bits) == self.address
     }
 
-    /// The key in the kernel's map, for the network namespace of this cookie and the cgroup of this id; 0
-    /// stands for every one.
+    /// The key in the kernel's map, for the network namespace with this cookie and the cgroup with this id. 0 means
+    /// every namespace or cgroup.
     pub(crate) fn key(&self, namespace: u64, cgroup: u64) -> layout::Prefix {
         let (family, address) = self.in_key();
         layout::Prefix {
@@ -59,7 +59,7 @@ impl Network {
         }
     }
 
-    /// The key in the map of memories, as [`Self::key`], with a port of one end, of which 0 stands for every one.
+    /// The key in the map of memories, as [`Self::key`], with a port of one end. Port 0 means every port.
     pub(crate) fn destination(&self, namespace: u64, port: u16) -> layout::Destination {
         let (family, address) = self.in_key();
         layout::Destination {
@@ -93,13 +93,13 @@ impl Network {
         }
     }
 
-    /// The prefix that a key is for; absent when it is for all addresses.
+    /// The prefix of a key; absent if the key is for all addresses.
     pub(crate) fn of_key(key: &layout::Prefix) -> Option<Self> {
         let bits = key.bits.checked_sub(BITS_BEFORE + BITS_OF_FAMILY)?;
         Some(Self::of(key.family == 4, &key.address, bits as u8))
     }
 
-    /// The prefix that a key in the map of memories is for.
+    /// The prefix of a key in the map of memories.
     pub(crate) fn of_destination(key: &layout::Destination) -> Self {
         let bits = key.bits.saturating_sub(BITS_BEFORE_ADDRESS);
         Self::of(key.family == 4, &key.address, bits as u8)

@@ -1,4 +1,4 @@
-//! The folder of the BPF file system that keeps what outlives this process.
+//! The folder in the BPF file system for what outlives this process.
 
 use std::{
     fs, io,
@@ -26,14 +26,15 @@ const SOURCE: &str = "howdah";
 const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
 const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
 
-/// Where our pins are, and what our names begin with.
+/// Where our pins are, and the prefix of our names.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) root: PathBuf,
     pub(crate) prefix: String,
 }
 
-/// A lock on a store: nobody else changes it while this lives. What nothing needs any more is taken away in the end.
+/// A lock on a store. No other process changes the store until this is dropped. Dropping it removes what is not
+/// needed any more.
 pub(crate) struct Lock<'a> {
     store: &'a Store,
     locks: Locks,
@@ -57,8 +58,7 @@ impl Default for Store {
 }
 
 impl Store {
-    /// A store of its own beside the real one, for tests: the folder below the BPF file system, and the
-    /// beginning of the kernel's names.
+    /// A separate store for tests: the folder below the BPF file system, and the prefix of the kernel's names.
     #[must_use]
     pub fn at(folder: &str, prefix: &str) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Store {
         }
     }
 
-    /// Locks all stores and makes the folder, mounting the BPF file system where the system has not.
+    /// Locks all stores and makes the folder. Mounts the BPF file system if it is not mounted.
     pub(crate) fn open(&self) -> Result<Lock<'_>, Error> {
         let mounting = lock::of_mounts()?;
         mount_bpf_fs().map_err(|source| Error::System {
@@ -98,7 +98,7 @@ impl Store {
         self.root.join("flows")
     }
 
-    /// What is loaded in `folder`; `None` when nothing is, or we may not look.
+    /// What is loaded in `folder`; `None` if nothing is, or this process may not look.
     pub(crate) fn about(&self, folder: &Path) -> Option<About> {
         if !folder.join("link").exists() {
             return None;
@@ -132,7 +132,7 @@ impl Store {
             .map_err(wrong)
     }
 
-    /// Removes a folder of pins. What only they kept alive ends.
+    /// Removes a folder of pins. The kernel then removes programs and maps that nothing else uses.
     pub(crate) fn clear(&self, folder: &Path) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let _ = fs::remove_file(entry.path());

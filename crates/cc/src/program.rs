@@ -1,4 +1,4 @@
-//! The programs that howdah brings: one for each folder of `controls` that has a `program.bpf.c`.
+//! The programs of howdah: one for each folder of `controls` with a `program.bpf.c`.
 
 use howdah_cc_model::{About, Parameter};
 use serde::Serialize;
@@ -8,11 +8,11 @@ use crate::Error;
 /// A congestion control as a BPF program.
 #[derive(Debug)]
 pub struct Program {
-    /// The name as users call it, and as Linux calls its own where it has it.
+    /// The name for users. If Linux has the control, it is also Linux's name for its own version.
     pub name: &'static str,
     /// What the control does, in one line.
     pub summary: &'static str,
-    /// The parameters of its model, in the order in which the program declares them.
+    /// The parameters of its model, in the order of the program.
     pub parameters: &'static [Parameter],
     /// The compiled program.
     pub(crate) object: &'static [u8],
@@ -90,18 +90,19 @@ impl Program {
         PROGRAMS.iter().map(|program| program.name).collect()
     }
 
-    /// Tells builds of the same version apart (FNV-1a of the compiled program).
+    /// A hash that differs between builds of the same version (FNV-1a of the compiled program).
     pub(crate) fn digest(&self) -> u64 {
         let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         self.object.iter().fold(0xcbf2_9ce4_8422_2325, mix)
     }
 
-    /// The values of all parameters in the program's order: the defaults, but for what `given` says in text.
+    /// The values of all parameters, in the program's order: those in `given`, as text, and defaults for the others.
     pub fn values(&self, given: &[(String, String)]) -> Result<Vec<u64>, Error> {
         self.values_over(None, given)
     }
 
-    /// The values of all parameters, as [`Self::values`], where those of an earlier load stand for the defaults.
+    /// The values of all parameters, as [`Self::values`], with the values of an earlier load in place of the
+    /// defaults.
     pub(crate) fn values_over(
         &self,
         earlier: Option<&[u64]>,

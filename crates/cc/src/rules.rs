@@ -1,4 +1,4 @@
-//! The rules in the maps: which connections each is for, what they get, and what the rule has done.
+//! The rules in the maps: the connections of each rule, what they get, and what the rule has done.
 
 use std::{collections::BTreeSet, fmt, path::Path};
 
@@ -15,13 +15,13 @@ use crate::{
 /// The connections a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The cgroup whose connections they are, with those below it; absent for all.
+    /// The cgroup of the connections, including the cgroups below it; absent for all.
     pub cgroup: Option<Cgroup>,
     /// The addresses of the far ends; absent for all.
     pub to: Option<Network>,
-    /// The ports, of which one end has one.
+    /// The ports. One end has a port in this range.
     pub ports: Ports,
-    /// The inode of their network namespace; absent for every one.
+    /// The inode of their network namespace; absent for every namespace.
     pub namespace: Option<u64>,
 }
 
@@ -30,27 +30,27 @@ pub struct Place {
 pub struct Rule {
     /// The number of the rule, from 1.
     pub number: u32,
-    /// The connections that the rule is for.
+    /// The connections of the rule.
     #[serde(flatten)]
     pub place: Place,
     /// The congestion control that they get.
     pub control: String,
-    /// What `hd_hold` holds for each of them, or for all together; absent for the default.
+    /// The target of `hd_hold` for each of them, or for all together; absent for the default.
     pub target: Option<Target>,
     /// New connections it chose for.
     pub chosen: u64,
-    /// New connections that the kernel did not let have it.
+    /// New connections to which the kernel refused the control.
     pub refused: u64,
     #[serde(skip)]
     pub(crate) scope: Scope,
 }
 
-/// The network namespace and the cgroup of a rule, by numbers that no later ones have.
+/// The network namespace and the cgroup of a rule, by numbers that are never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// The cookie of the namespace; 0 for every one.
+    /// The cookie of the namespace; 0 for every namespace.
     pub cookie: u64,
-    /// The id of the cgroup; 0 for every one.
+    /// The id of the cgroup; 0 for every cgroup.
     pub cgroup: u64,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// Reads a place as people write it. One of `to` and `cgroup` has to be given.
+    /// Reads a place as users write it. `to` or `cgroup` has to be given.
     pub fn new(
         to: Option<&str>,
         ports: &str,
@@ -108,7 +108,7 @@ impl Place {
         })
     }
 
-    /// The scope of the place now, or the cgroup that is not there.
+    /// The scope of the place now, or the cgroup that does not exist.
     pub(crate) fn scope(&self) -> Result<Result<Scope, &Cgroup>, Error> {
         let cgroup = match &self.cgroup {
             None => 0,
@@ -152,7 +152,7 @@ impl Scope {
 }
 
 impl Wanted {
-    /// Whether the rule is this one, already in force.
+    /// Whether the rule in force is the same as this one.
     pub fn is(&self, rule: &Rule) -> bool {
         (&rule.place, rule.scope, rule.target) == (&self.place, self.scope, self.target)
             && rule.control == self.control
@@ -242,16 +242,15 @@ impl Rule {
         }
     }
 
-    /// The change to a connection that another of the rules `there` chose for, unless somebody chose for it since.
+    /// The change to a connection for which another of the rules `there` chose, unless its control was changed since.
     pub(crate) fn adopt_from(&self, connection: &Connection, there: &[Rule]) -> Option<Change> {
         let (number, _) = connection.rule.as_ref()?;
         let other = there.iter().find(|rule| rule.number == *number)?;
         (*number != self.number && connection.control == other.control).then(|| self.adopt())
     }
 
-    /// The change, when the rule ends, to a connection it chose for, which then is for the rule `next`,
-    /// if for any. One that chose another
-    /// control since keeps that.
+    /// The change to a connection of the rule when the rule ends. It then belongs to the rule `next`, if there is
+    /// one. If its control was changed since, it keeps that.
     pub(crate) fn release(&self, connection: &Connection, next: Option<&Rule>) -> Option<Change> {
         let (_, before) = connection
             .rule
@@ -269,7 +268,7 @@ impl Rule {
     }
 }
 
-/// The rule that is for a connection, in the order of `src/bpf/attach.bpf.c`.
+/// The rule of a connection, in the order of `src/bpf/attach.bpf.c`.
 pub(crate) fn choose<'a>(
     rules: impl IntoIterator<Item = &'a Rule>,
     connection: &Connection,
@@ -321,7 +320,7 @@ impl Maps {
         Ok(found)
     }
 
-    /// Adds rules beside those that are there `earlier`, all of them or none.
+    /// Adds rules to the `earlier` ones, all of them or none.
     pub fn add(&self, wanted: &[Wanted], earlier: &[Rule]) -> Result<Vec<Rule>, Error> {
         let mut all = earlier.to_vec();
         for each in wanted {

@@ -1,7 +1,7 @@
-//! Shares: rates that connections hold together under `hd_hold`, each for as long as its lease lasts.
+//! Shares: rates that several connections hold together under `hd_hold`, each as long as its lease lasts.
 //!
-//! They lie in two maps. User space writes what may be sent, the program writes what is sent, and neither
-//! writes over the other. Both outlive this process, so whoever starts again finds its shares by name.
+//! They lie in two maps. User space writes what may be sent, and the program writes what is sent, so neither
+//! overwrites the other. Both maps outlive this process. A process that starts again finds its shares by name.
 
 use std::collections::BTreeMap;
 
@@ -17,43 +17,43 @@ use crate::{
     target::RATES_BPS,
 };
 
-/// What connections may send together, and what they do.
+/// What the connections of a share may send together, and what they send.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// The number of the share, from 1, by which a target names it.
+    /// The number of the share, from 1. A target names it by this number.
     pub number: u32,
     /// The owner.
     pub owner: String,
-    /// The name among the shares of its owner.
+    /// Its name, unique among the shares of its owner.
     pub name: String,
-    /// The rate on the wire until the lease has run out, bits per second.
+    /// The rate on the wire until the lease expires, bits per second.
     pub rate_bps: u64,
-    /// The rate from then on; at 0 each connection is an ordinary one.
+    /// The rate from then on. If it is 0, each connection is then an ordinary one.
     pub minimum_bps: u64,
     /// The end of the lease, by `CLOCK_BOOTTIME`.
     pub until_ns: u64,
-    /// The time left of the lease when this was read; 0 when it has run out.
+    /// The time left of the lease when this was read; 0 if it has expired.
     pub left_s: f64,
     /// The connections under `hd_hold` now.
     pub connections: u32,
-    /// The connections that divide the share: they have data that waits for nothing but its turn.
+    /// The connections that divide the share: those whose data could be sent at once without the share.
     pub active: u32,
     /// Bytes that all of its connections have sent on the wire since the share was defined.
     pub sent_bytes: u64,
-    /// Bytes of payload acknowledged in the same time. As TCP counts, the end of a connection is one.
+    /// Bytes of payload acknowledged in the same time. TCP counts the end of a connection as one byte.
     pub acked_bytes: u64,
 }
 
-/// What giving shares to connections has done.
+/// The result of giving shares to connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placing {
     /// The number of new rules.
     pub begun: usize,
     /// The number of rules that ended.
     pub ended: usize,
-    /// Live connections that were given a share, or what they had before one.
+    /// Connections that were given a share, or were given back what they had before.
     pub moved: usize,
-    /// The cgroups that are not there. A rule for one that was there stays.
+    /// The cgroups that do not exist. A rule for a cgroup that has disappeared stays.
     pub missing: Vec<Cgroup>,
 }
 
@@ -73,7 +73,7 @@ struct Maps {
 }
 
 impl Store {
-    /// Every share of every owner; none where `hd_hold` is not loaded, may not be seen or has other maps.
+    /// Every share of every owner; none if `hd_hold` is not loaded, has other maps, or this process may not look.
     pub fn shares(&self) -> Result<Vec<Share>, Error> {
         let there = self.hold_folder().join("shares").exists();
         if !there || self.understood(Program::find("hold")?).is_err() {
@@ -84,7 +84,7 @@ impl Store {
 }
 
 impl Shares {
-    /// The shares of `owner` that there are. `hd_hold` must be loaded.
+    /// The existing shares of `owner`. `hd_hold` must be loaded.
     pub fn open(store: &Store, owner: &str) -> Result<Self, Error> {
         kernel::check()?;
         check_name("owner of shares", owner)?;
@@ -104,7 +104,7 @@ impl Shares {
         })
     }
 
-    /// The share of that name as it is, or a new one of which `minimum_bps` is in force.
+    /// The existing share with that name, or a new one, for which `minimum_bps` is in force.
     pub fn define(&mut self, name: &str, minimum_bps: u64) -> Result<Share, Error> {
         check_name("share", name)?;
         check_minimum(minimum_bps)?;
@@ -119,8 +119,8 @@ impl Shares {
         self.maps.share(number)
     }
 
-    /// Has `rate_bps` in force until the instant `until_ns` of `CLOCK_BOOTTIME`, then `minimum_bps`. One write to a
-    /// map; connections follow within a millisecond of their next ACK.
+    /// Puts `rate_bps` in force until the time `until_ns` of `CLOCK_BOOTTIME`, and `minimum_bps` after that. This is
+    /// one write to a map. Connections follow within a millisecond of their next ACK.
     pub fn set(
         &self,
         name: &str,
@@ -140,7 +140,7 @@ impl Shares {
         numbers.map(|&number| self.maps.share(number)).collect()
     }
 
-    /// Ends a share that no rule gives any more.
+    /// Ends a share that no rule uses any more.
     pub fn remove(&mut self, name: &str) -> Result<(), Error> {
         let number = self.number(name)?;
         let _lock = self.store.open()?;
@@ -158,9 +158,9 @@ impl Shares {
         Ok(())
     }
 
-    /// Makes the rules that give shares of this owner exactly those `wanted`, each a share by name. Rules that are
-    /// there already are left as they are, with their connections; so is one whose cgroup has gone, until there
-    /// is another of its path.
+    /// Makes the rules for this owner's shares exactly those `wanted`, each with the name of a share. Existing rules
+    /// that are wanted stay as they are, with their connections. A rule whose cgroup has disappeared stays until
+    /// there is a new cgroup with its path.
     pub fn place(&self, wanted: &[(Place, String)]) -> Result<Placing, Error> {
         let scopes = wanted
             .iter()

@@ -1,4 +1,4 @@
-//! What `hd_hold` shall hold, by default or for one connection.
+//! The target of `hd_hold`: the default, or that of one connection.
 
 use std::{fmt, net::SocketAddr, ops::RangeInclusive, str::FromStr};
 
@@ -16,7 +16,7 @@ use crate::{
 /// The rates that can be held.
 pub(crate) const RATES_BPS: RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 
-/// A name of connections: those to `remote`, and from `local` if that is given.
+/// Names connections: those to `remote`, and from `local` if that is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowName {
     /// This end.
@@ -28,9 +28,9 @@ pub struct FlowName {
 /// What setting a target has done.
 #[derive(Debug, Serialize)]
 pub struct Targeted {
-    /// The new target; absent when there is none any more.
+    /// The new target; absent if there is none any more.
     pub target: Option<Target>,
-    /// The number of connections it was given to; absent when it is the default.
+    /// The number of connections that got it; absent if it is the default.
     pub flows: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ impl Target {
 }
 
 impl Store {
-    /// What connections without a target of their own hold; `None` when that is nothing or `hd_hold` is not loaded.
+    /// The target of connections without their own; `None` if there is none, or `hd_hold` is not loaded.
     #[must_use]
     pub fn default_target(&self) -> Option<Target> {
         let map = MapHandle::from_pinned_path(self.default_target_path()).ok()?;
@@ -73,8 +73,8 @@ impl Store {
         (!target.is_none()).then_some(target)
     }
 
-    /// Sets the default or the target of one connection; live connections follow within a
-    /// millisecond of their next ACK.
+    /// Sets the default or the target of one connection. Existing connections follow within a millisecond of their
+    /// next ACK.
     pub fn set_target(&self, target: Target, flow: Option<&str>) -> Result<Targeted, Error> {
         let named = flow.map(FlowName::from_str).transpose()?;
         let hold = Program::find("hold")?;

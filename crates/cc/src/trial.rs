@@ -1,4 +1,4 @@
-//! A program that is registered only while a value lives, for tests and measurements.
+//! A program that is registered only until a value is dropped, for tests and measurements.
 
 use libbpf_rs::Link;
 
@@ -6,7 +6,7 @@ use crate::{
     Destination, Error, Memory, Program, Saved, Store, kernel, loader::Candidate, memories,
 };
 
-/// A program that sockets may choose while this lives.
+/// A program that sockets may choose until this is dropped.
 pub struct Trial {
     candidate: Candidate,
     name: String,
@@ -32,7 +32,7 @@ impl Trial {
         &self.name
     }
 
-    /// Has connections to `destination` begin with what is `saved`, where the program is `hd_resume`.
+    /// Makes connections to `destination` begin with `saved`. The program must be `hd_resume`.
     pub fn remember(&self, destination: &Destination, saved: &Saved) -> Result<Memory, Error> {
         memories::keep(&self.candidate.map("memories")?, destination, saved)
     }

@@ -249,5 +249,5 @@ fn main() -> ExitCode {
         a_cgroup_that_is_not_there_is_refused_or_waited_for
     ];
     let others = tests![a_rule_says_whose_or_where];
-    privilege::run(path::missing_privilege(), needing, others)
+    privilege::run([(path::missing_privilege(), needing), (None, others)])
 }

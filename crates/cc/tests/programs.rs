@@ -280,5 +280,5 @@ fn main() -> ExitCode {
         the_docs_name_every_parameter,
         wrong_parameters_are_refused_in_one_line,
     ];
-    privilege::run(path::missing_privilege(), needing, others)
+    privilege::run([(path::missing_privilege(), needing), (None, others)])
 }

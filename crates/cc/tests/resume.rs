@@ -512,5 +512,5 @@ fn main() -> ExitCode {
         a_memory_is_set_found_and_forgotten_or_refused,
         every_callback_of_resume_runs,
     ];
-    privilege::run(path::missing_privilege(), needing, vec![])
+    privilege::run([(path::missing_privilege(), needing)])
 }

@@ -20,9 +20,13 @@ use rustix::net::sockopt::tcp_congestion;
 
 const FOR_EVER: u64 = u64::MAX;
 
-/// The only share of an owner, once `what` is true of it.
+/// The only share of an owner, once `what` is true of it, or as it is after 20 s.
 fn once(shares: &Shares, what: impl Fn(&Share) -> bool) -> Share {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    within(Duration::from_secs(20), shares, what)
+}
+
+fn within(time: Duration, shares: &Shares, what: impl Fn(&Share) -> bool) -> Share {
+    let deadline = Instant::now() + time;
     loop {
         let all = shares.all().unwrap();
         assert_eq!(all.len(), 1);
@@ -100,14 +104,24 @@ fn connections_are_counted_where_their_rule_says_and_while_they_live() {
         assert_eq!(hold.target.unwrap().share, number);
         assert!(said(shares.remove("images")).contains("howdah cc detach --to"));
 
-        send(&mut near, &mut far, 300_000);
-        let sent = once(&shares, |share| {
-            share.active == 0 && share.acked_bytes >= before.acked_bytes + 300_000
-        });
+        // A kernel may skip the program at the last ACK (docs/design/congestion-control.md). Then the next
+        // transmission is counted with what was missed.
+        let mut sent_bytes = 0;
+        let sent = (0..3)
+            .find_map(|_| {
+                send(&mut near, &mut far, 300_000);
+                sent_bytes += 300_000;
+                let all = before.acked_bytes + sent_bytes;
+                let share = within(Duration::from_secs(3), &shares, |share| {
+                    share.active == 0 && share.acked_bytes >= all
+                });
+                (share.active == 0 && share.acked_bytes >= all).then_some(share)
+            })
+            .expect("at the last ACK, all is counted");
         assert_eq!((sent.connections, sent.active), (2, 0));
-        assert_eq!(sent.acked_bytes - before.acked_bytes, 300_000);
+        assert_eq!(sent.acked_bytes - before.acked_bytes, sent_bytes);
         // 1448 or 1428 bytes of payload in 1538.
-        let wire = 300_000.0 * 1538.0 / if family == 4 { 1448.0 } else { 1428.0 };
+        let wire = sent_bytes as f64 * 1538.0 / if family == 4 { 1448.0 } else { 1428.0 };
         let counted = (sent.sent_bytes - before.sent_bytes) as f64;
         assert!((counted / wire - 1.0).abs() < 0.01, "{counted} of {wire}");
 
@@ -194,6 +208,5 @@ fn main() -> ExitCode {
         a_connection_that_ends_or_cannot_send_leaves_the_share_to_others,
         one_that_went_uncounted_takes_no_part_for_long
     ];
-    let others = tests![];
-    privilege::run(path::missing_privilege(), needing, others)
+    privilege::run([(path::missing_privilege(), needing)])
 }

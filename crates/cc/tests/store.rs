@@ -338,5 +338,5 @@ fn main() -> ExitCode {
         rules_that_cannot_be_are_refused
     ];
     let others = tests![wrong_targets_are_refused];
-    privilege::run(path::missing_privilege(), needing, others)
+    privilege::run([(path::missing_privilege(), needing), (None, others)])
 }

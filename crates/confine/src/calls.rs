@@ -1,8 +1,8 @@
-//! The system calls that a data mover never makes, denied by seccomp (seccomp(2)).
+//! Denies, by seccomp (seccomp(2)), the system calls that a data mover never makes.
 //!
-//! A list of what is denied, not of what is allowed: the process runs an interpreter, a C library and a
-//! cryptographic library of the host, which make other calls with each release, and a call that was
-//! forgotten would end copies. What is denied fails with EPERM and ends nothing.
+//! The list is of denied calls and not of allowed ones. The process runs an interpreter, a C library and a
+//! cryptographic library of the host, which make new calls with each release, and a call missing from the list would
+//! end copies. A denied call fails with EPERM, and the process continues.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,8 @@ const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 
-/// Denies them all threads of this process; [`Standing::NotOffered`] where kernel or architecture cannot.
+/// Denies these calls to all threads of this process; [`Standing::NotOffered`] if the kernel or the architecture does
+/// not support that.
 pub fn deny(reaches: Reaches) -> Result<Standing, Error> {
     let Ok(architecture) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(Standing::NotOffered);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A part of the wall that the kernel offers and refuses.
+/// The kernel offers a part of the confinement, and has refused to apply it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
@@ -19,7 +19,7 @@ pub enum Error {
     /// The filter of system calls failed.
     #[error("cannot confine this process, seccomp: {0}; report this with the kernel's release")]
     Seccomp(#[from] seccompiler::Error),
-    /// Landlock holds the thread that asks and those that it starts, so no other may run.
+    /// Landlock confines the calling thread and those that it starts, so no other thread may run.
     #[error(
         "cannot confine this process: {0} threads run already, and landlock would hold one alone"
     )]

@@ -1,4 +1,4 @@
-//! The files of one folder and no others, by landlock (Documentation/userspace-api/landlock.rst).
+//! Confines a process to the files of one folder, by landlock (Documentation/userspace-api/landlock.rst).
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,7 +18,7 @@ const KNOWN: ABI = ABI::V7;
 /// and the names of congestion controls for messages.
 const READ_OUTSIDE: [&str; 2] = ["/proc/self/status", "/proc/sys/net/ipv4"];
 
-/// What may be done in the folder.
+/// What the process may do in the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
     /// Files and folders are read.
@@ -31,19 +31,19 @@ pub enum Rights {
 /// What landlock holds a process to.
 #[derive(Debug)]
 pub struct Landlock {
-    /// Its ABI; `None` where the kernel has no landlock or has it switched off.
+    /// Its ABI; `None` if the kernel has no landlock, or it is switched off.
     pub abi: Option<u32>,
-    /// Whether the kernel enforces all that was asked for; before Linux 6.12 it knows a part.
+    /// Whether the kernel enforces everything that was requested. Before Linux 6.12 it enforces a part.
     pub whole: bool,
     /// Open as long as the rules hold: `/proc` makes files anew that nobody holds, and rules are of files.
-    _held: Vec<OwnedFd>,
+    _open: Vec<OwnedFd>,
 }
 
-/// Holds this thread, and those it will start, to what is beneath `folder`: it can open nothing else, connect
-/// to no port, open no other port and send no signal to other processes. What is open already stays so.
+/// Confines this thread, and those that it will start, to what is beneath `folder`. They can open nothing else,
+/// connect to no port, open no other port, and send no signal to other processes. What is open already stays open.
 ///
 /// # Errors
-/// When other threads run already, and when the kernel refuses what it offers.
+/// When other threads run already, or when the kernel offers a restriction and refuses it.
 pub fn only_beneath(folder: impl AsFd, rights: Rights) -> Result<Landlock, Error> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads != 1 {
@@ -56,7 +56,7 @@ pub fn only_beneath(folder: impl AsFd, rights: Rights) -> Result<Landlock, Error
         .scope(Scope::from_all(KNOWN))?
         .create()?
         .add_rule(PathBeneath::new(folder.as_fd(), granted(rights)))?;
-    let mut held = Vec::new();
+    let mut open = Vec::new();
     for path in READ_OUTSIDE {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // Where there is no such file, nothing can be read there.
@@ -64,7 +64,7 @@ pub fn only_beneath(folder: impl AsFd, rights: Rights) -> Result<Landlock, Error
             continue;
         };
         rules = rules.add_rule(PathBeneath::new(file.as_fd(), AccessFs::ReadFile))?;
-        held.push(file);
+        open.push(file);
     }
     let status = rules.restrict_self()?;
     let abi = match status.landlock {
@@ -77,7 +77,7 @@ pub fn only_beneath(folder: impl AsFd, rights: Rights) -> Result<Landlock, Error
     Ok(Landlock {
         abi,
         whole: status.ruleset == RulesetStatus::FullyEnforced,
-        _held: held,
+        _open: open,
     })
 }
 

@@ -1,8 +1,8 @@
-//! What a process gives up for good before it listens to anybody: core dumps, the eyes of debuggers, system
-//! calls that it never makes ([`harden`]), and all files outside one folder ([`only_beneath`]).
+//! What a process gives up for good before it receives anything: core dumps, access by debuggers, system calls that
+//! it never makes ([`harden`]), and all files outside one folder ([`only_beneath`]).
 //!
-//! None of it can be taken back by the process, whatever code runs in it later. It is a second wall: the
-//! code behind it does without all of this by itself, and what the kernel does not offer is left out.
+//! The process cannot undo any of it, whatever code runs in it later. It is a second line of defence: the code itself
+//! does none of these things. What the kernel does not offer is left out.
 
 mod calls;
 mod error;
@@ -12,7 +12,7 @@ mod memory;
 pub use error::Error;
 pub use files::{Landlock, Rights, only_beneath};
 
-/// Whether a part of the wall stands.
+/// Whether a part of the confinement is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// The kernel enforces it.
@@ -30,11 +30,11 @@ pub enum Reaches {
     OneFolder,
 }
 
-/// Keeps this process out of core dumps and away from debuggers, gives up privileges by `execve`, and denies
-/// all its threads the system calls that a data mover never makes. Says whether these are denied.
+/// Excludes this process from core dumps and debuggers, from gaining privileges by `execve`, and denies all its
+/// threads the system calls that a data mover never makes. Returns whether these are denied.
 ///
 /// # Errors
-/// When the kernel refuses what it offers.
+/// When the kernel offers a restriction and refuses it.
 pub fn harden(reaches: Reaches) -> Result<Standing, Error> {
     memory::keep_out_of_dumps()?;
     rustix::thread::set_no_new_privs(true)

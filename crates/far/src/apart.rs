@@ -1,7 +1,8 @@
-//! The overseer of a confined far end, in a process of its own: it reads the policy, counts and logs.
+//! The overseer of a confined far end, in a separate process. It reads the policy, counts bytes and writes the log.
 //!
-//! The two speak over a pair of sockets, one request and one answer at a time, each behind its length. A near end
-//! that lies may take the far end over; this process takes three requests from it, and ends with it.
+//! The two processes use a pair of sockets, with one request and one answer at a time, each after its length. A
+//! malicious near end may take the far end over. This process accepts only three kinds of requests from it, and ends
+//! with it.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// More than a job holds that fits into one frame of the control channel.
 const BYTES_MAX: u32 = 8 << 20;
 
-/// What the confined far end asks: the calls of an [`Overseer`].
+/// A request of the confined far end: one of the calls of an [`Overseer`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Whether a job may be carried out.
@@ -39,7 +40,7 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Starts the process, before this one is confined and has other threads.
+    /// Starts the process. Must be called before this process is confined and has other threads.
     ///
     /// # Errors
     /// When this host gives none.
@@ -63,7 +64,7 @@ impl Apart {
         }
     }
 
-    /// The overseer as the far end asks it.
+    /// The overseer for the far end, which sends requests to the process.
     pub fn overseer(&self) -> Arc<dyn Overseer> {
         self.overseer.clone()
     }
@@ -103,7 +104,7 @@ fn take_leave_of_ssh() {
 /// Answers requests until the other side closes.
 ///
 /// # Errors
-/// When it has closed, and for what is no request.
+/// When the other side has closed, or sends something that is not a request.
 pub fn answer(mut channel: impl Read + Write, overseer: &dyn Overseer) -> io::Result<()> {
     loop {
         let answer = match receive(&mut channel)? {
@@ -115,7 +116,7 @@ pub fn answer(mut channel: impl Read + Write, overseer: &dyn Overseer) -> io::Re
     }
 }
 
-/// The overseer as the far end asks it.
+/// The overseer for the far end, which sends requests to the process.
 struct Asked(Mutex<UnixStream>);
 
 impl Asked {
@@ -167,7 +168,7 @@ pub fn send(mut channel: impl Write, message: &impl Serialize) -> io::Result<()>
 /// The next message.
 ///
 /// # Errors
-/// When there is none, and for one that is longer than any may be.
+/// When there is no message, or it is longer than allowed.
 pub fn receive<T: DeserializeOwned>(mut channel: impl Read) -> io::Result<T> {
     let mut length = [0; 4];
     channel.read_exact(&mut length)?;

@@ -1,8 +1,8 @@
-//! The far end of a copy, `serve`: started by the near end's ssh, speaks on standard input and output. It is the same
-//! in an installed howdah and in the program that a copy brings to hosts without.
+//! The far end of a copy, `serve`. The near end's ssh starts it, and it uses standard input and output. An installed
+//! howdah and the program that a copy brings to other hosts have the same far end.
 //!
-//! It carries out what the policy of its own host allows, whatever the near end's host says. With `--root DIR` it is
-//! what a login for copies alone runs, as the forced command of a key or a user (docs/serve.md).
+//! The policy of its own host decides what it carries out. With `--root DIR` it serves a login for copies only, as
+//! the forced command of a key or a user (docs/serve.md).
 
 use std::ffi::OsString;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -29,7 +29,7 @@ pub mod oversight;
 /// The exit code of a wrong command line.
 pub const MISUSED: u8 = 2;
 
-/// Serves one session on standard input and output by these words of the command line, and returns the exit code.
+/// Serves one session on standard input and output with these words of the command line. Returns the exit code.
 /// Errors go to standard error. No other thread may run.
 pub fn serve(words: &[OsString]) -> u8 {
     let options = match Options::read(words) {
@@ -122,9 +122,9 @@ pub fn standard_streams() -> (OwnedFd, OwnedFd) {
     unsafe { (OwnedFd::from_raw_fd(0), OwnedFd::from_raw_fd(1)) }
 }
 
-/// What a near end reaches and what holds it there, one line.
+/// What a near end reaches, and what enforces that, in one line.
 fn in_words(read_only: bool, landlock: &Landlock, seccomp: Standing) -> String {
-    held(
+    enforcement(
         read_only,
         landlock.abi,
         landlock.whole,
@@ -132,21 +132,21 @@ fn in_words(read_only: bool, landlock: &Landlock, seccomp: Standing) -> String {
     )
 }
 
-fn held(read_only: bool, abi: Option<u32>, whole: bool, seccomp: bool) -> String {
+fn enforcement(read_only: bool, abi: Option<u32>, whole: bool, seccomp: bool) -> String {
     let rights = if read_only {
         "to read alone"
     } else {
         "to read and write"
     };
-    let mut holds = vec!["openat2".to_owned()];
+    let mut enforced_by = vec!["openat2".to_owned()];
     let mut lacks = Vec::new();
     match abi {
-        Some(abi) if whole => holds.push(format!("landlock {abi}")),
-        Some(abi) => holds.push(format!("landlock {abi} in part")),
+        Some(abi) if whole => enforced_by.push(format!("landlock {abi}")),
+        Some(abi) => enforced_by.push(format!("landlock {abi} in part")),
         None => lacks.push("landlock"),
     }
     if seccomp {
-        holds.push("seccomp".to_owned());
+        enforced_by.push("seccomp".to_owned());
     } else {
         lacks.push("seccomp");
     }
@@ -155,31 +155,31 @@ fn held(read_only: bool, abi: Option<u32>, whole: bool, seccomp: bool) -> String
     } else {
         format!("; this kernel has no {}", lacks.join(" and no "))
     };
-    let holds = holds.join(", ");
-    format!("paths begin at the folder of this login, {rights}; held by {holds}{missing}")
+    let enforced_by = enforced_by.join(", ");
+    format!("paths begin at the folder of this login, {rights}; held by {enforced_by}{missing}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::held;
+    use super::enforcement;
 
     #[test]
-    fn a_far_end_says_what_holds_it_and_what_does_not() {
+    fn a_far_end_says_what_binds_it_and_what_does_not() {
         for (said, ends) in [
             (
-                held(true, Some(7), true, true),
+                enforcement(true, Some(7), true, true),
                 "to read alone; held by openat2, landlock 7, seccomp",
             ),
             (
-                held(false, Some(3), false, true),
+                enforcement(false, Some(3), false, true),
                 "to read and write; held by openat2, landlock 3 in part, seccomp",
             ),
             (
-                held(false, None, false, true),
+                enforcement(false, None, false, true),
                 "held by openat2, seccomp; this kernel has no landlock",
             ),
             (
-                held(false, None, false, false),
+                enforcement(false, None, false, false),
                 "held by openat2; this kernel has no landlock and no seccomp",
             ),
         ] {

@@ -1,5 +1,5 @@
-//! The far end as one program without anything beside it: for hosts that have no howdah, to which `howdah cp` brings
-//! it through the login that is open anyway (`python/howdah/remote/bringing.py`).
+//! The far end as a single program. `howdah cp` brings it to hosts without howdah, through the login that is open
+//! anyway (`python/howdah/remote/bringing.py`).
 //!
 //! `howdah-far serve` is `howdah serve`; `howdah-far reread` reads files again after a copy.
 

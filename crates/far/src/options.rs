@@ -1,5 +1,5 @@
-//! The words behind `serve`, and those that the client of a login for copies alone has asked its sshd for. The latter
-//! are compared and never run.
+//! The words after `serve`, and the command that the client of a login for copies only has asked sshd for. That
+//! command is compared and never run.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,8 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// Why nothing is served. `forced`: sshd's configuration has the line, and not the near end.
+    /// Why nothing is served. `forced` says that the line is in sshd's configuration, and does not come from the near
+    /// end.
     pub fn in_words(self, forced: bool) -> String {
         match self {
             Self::Word(what) if forced => format!("{what}; {HAS}; {MEND}"),
@@ -43,7 +44,7 @@ impl Wrong {
 /// What is served.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The folder that is served alone, if one is.
+    /// The only folder that is served, if there is one.
     pub root: Option<OsString>,
     /// Whether it is only read.
     pub read_only: bool,
@@ -51,17 +52,17 @@ pub struct Options {
     pub asked: Asked,
 }
 
-/// What a near end may ask of a far end, also where its login is for copies alone.
+/// The options that a near end may give a far end, also if its login is for copies only.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     /// The range of data ports.
     pub ports: Option<Ports>,
-    /// The connections that are taken before there is a near end.
+    /// How many connections are accepted before there is a near end.
     pub ahead: Option<u16>,
 }
 
 impl Options {
-    /// Of the command line and, where sshd forces that, of what its client has asked for.
+    /// Reads the command line and, if sshd forces it, the command that the client has asked for.
     ///
     /// # Errors
     /// For words that are something else.

@@ -1,4 +1,5 @@
-//! One copy at its far end, under the policy of that host: whether it may begin and go on, and what is logged.
+//! Oversees one copy at its far end, under the policy of that host: decides whether it may begin and continue, and
+//! writes the log.
 
 use std::env;
 use std::fs;
@@ -28,8 +29,8 @@ struct Accepted {
 }
 
 impl Oversight {
-    /// By the policy that lies at these places when a job comes: a far end that was kept ready may be older. Paths
-    /// begin at `root`, if one is given.
+    /// Uses the policy at these places at the time when a job comes, because a far end that was kept ready may be
+    /// older than the policy. Paths begin at `root`, if it is given.
     pub fn new(places: Places, root: Option<&Path>) -> Self {
         let whole = |root: &Path| fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         Self {
@@ -39,7 +40,7 @@ impl Oversight {
         }
     }
 
-    /// The job with the paths of this end as those of the host.
+    /// The job, with this end's paths as paths of the host.
     ///
     /// # Errors
     /// For what is no job.
@@ -69,7 +70,7 @@ impl Oversight {
         Ok(quota)
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Accepted>> {
+    fn accepted(&self) -> MutexGuard<'_, Option<Accepted>> {
         self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,7 +90,7 @@ impl Overseer for Oversight {
         };
         match (policy, begun) {
             (Ok(policy), Ok(quota)) => {
-                *self.held() = Some(Accepted {
+                *self.accepted() = Some(Accepted {
                     began,
                     policy,
                     copy,
@@ -117,8 +118,8 @@ impl Overseer for Oversight {
     }
 
     fn moved(&self, moved: u64, known: u64) -> Result<(), String> {
-        let mut held = self.held();
-        let accepted = held.as_mut().ok_or("no job was accepted")?;
+        let mut guard = self.accepted();
+        let accepted = guard.as_mut().ok_or("no job was accepted")?;
         let answer = accepted.quota.moved(moved, known);
         accepted.refusal = answer.err().map(|error| error.to_string());
         accepted.refusal.clone().map_or(Ok(()), Err)
@@ -127,8 +128,8 @@ impl Overseer for Oversight {
     fn ended(&self, account: &[u8]) -> Result<(), String> {
         let account: Account =
             serde_json::from_slice(account).map_err(|error| error.to_string())?;
-        let mut held = self.held();
-        let accepted = held.as_mut().ok_or("no job was accepted")?;
+        let mut guard = self.accepted();
+        let accepted = guard.as_mut().ok_or("no job was accepted")?;
         let outcome = match (&accepted.refusal, account.cancelled, &account.error) {
             (Some(_), _, _) => Outcome::Refused,
             (None, true, _) => Outcome::Interrupted,

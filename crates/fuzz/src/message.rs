@@ -6,10 +6,10 @@ use howdah_filter::Filters;
 use howdah_wire::limits::{MAX_ADDRESSES, MAX_OFFERED_FILES, MAX_STREAMS, MIN_BLOCK_BYTES};
 use howdah_wire::{
     Account, Answer, Checked, Compare, Compared, Content, DataPort, Delete, Direction, Doing,
-    Extraneous, FarHello, FileDigest, FileFlags, Finished, Found, Held, Hello, Job, Keep, Limit,
+    Extraneous, FarHello, FileDigest, FileFlags, Finished, Found, Hello, Job, Keep, Limit,
     LimitedBy, Memory, Message, Named, Names, Offer, Offered, OfferedFile, Owner, Peer, Progress,
     Removal, Same, Sample, Scanned, Skip, Span, Special, Spent, Steered, Steering, StreamPlan,
-    StreamSummary, TreePath, Walk, Way, XattrsSum,
+    StreamSummary, TreePath, Walk, Way, Withheld, XattrsSum,
 };
 
 use crate::input::Input;
@@ -77,7 +77,7 @@ pub fn any_message(input: &mut Input<'_>) -> Message {
                 extraneous: number(input),
                 removed: number(input),
                 failed: number(input),
-                held: option(input, |_| Held::LeftOut),
+                withheld: option(input, |_| Withheld::LeftOut),
             });
             let spent = spent(input);
             let stream = StreamSummary {

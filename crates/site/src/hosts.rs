@@ -6,7 +6,7 @@ use howdah_filter::matches;
 
 use crate::shown;
 
-/// Says what is wrong with what is neither a pattern of names nor a network.
+/// Checks that a text is a pattern of names or a network. Returns what is wrong with it.
 ///
 /// # Errors
 /// In words.
@@ -26,7 +26,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a name or an address fits a pattern. A network never fits a name: names are not resolved.
+/// Whether a name or an address matches a pattern. A name never matches a network, because names are not resolved.
 pub fn fits(pattern: &str, host: &str) -> bool {
     let Some(address) = address(host) else {
         let plain = |text: &str| text.to_lowercase().trim_end_matches('.').to_owned();

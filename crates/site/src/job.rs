@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, de};
 
-/// What the two ends of a copy have been asked for, of which each host decides for itself.
+/// The job of a copy. Each host decides for itself whether it is allowed.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Job {
     direction: Direction,
@@ -14,16 +14,16 @@ pub struct Job {
     /// The path at the receiver.
     #[serde(deserialize_with = "one")]
     pub destination: Vec<u8>,
-    /// The bytes to send from memory, where they are known.
+    /// The bytes to send from memory, if their number is known.
     pub memory_bytes: Option<u64>,
-    /// Whether the receiver removes what the sender has not.
+    /// Whether the receiver removes what is not at the sender.
     #[serde(default)]
     pub delete: bool,
     /// Whether nothing is copied.
     pub dry_run: bool,
     /// Whether the data streams are encrypted.
     pub encrypt: bool,
-    /// The host that the data goes to or comes from, where that is not the near end's.
+    /// The host that the data goes to or comes from, if that is not the near end's host.
     pub other: Option<String>,
 }
 

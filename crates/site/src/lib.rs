@@ -1,7 +1,7 @@
-//! The rules that an administrator sets for all users of a host, and the trace that copies leave there: the policy,
-//! the bytes that are counted, and the line in the log. Both ends of a copy ask here, each on its own host.
+//! The rules that an administrator sets for all users of a host, and the records of copies there: the policy, the
+//! counted bytes, and the line in the log. Both ends of a copy use this crate, each for its own host.
 //!
-//! docs/policy.md has the keys of a policy and those of a line.
+//! docs/policy.md lists the keys of a policy and those of a line.
 
 mod audit;
 mod hosts;
@@ -20,13 +20,13 @@ pub use job::{Account, Job};
 pub use policy::{Places, Policy, Ports, ports};
 pub use quota::Quota;
 
-/// What ends or forbids something, in one line for the user.
+/// An error or a refusal, as one line for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A policy does not allow it.
     #[error("{0}")]
     Refused(String),
-    /// A policy cannot be kept to: its file, or what it needs of this host, is broken.
+    /// The policy cannot be applied, because its file, or something of this host that it needs, is broken.
     #[error("{0}")]
     Broken(String),
 }

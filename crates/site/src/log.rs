@@ -1,8 +1,8 @@
 //! The log of this host: journald's own socket, or else the syslog socket; one datagram a line.
 //!
-//! The C library's syslog() is not taken: it drops a line silently that no log takes, and a policy may require that
-//! one does. References: systemd's Native Journal Protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL); RFC 3164 §4.1, as
-//! syslog(3) writes it to /dev/log.
+//! The C library's syslog() is not used, because it silently drops a line if there is no log, and a policy may
+//! require a log. References: systemd's Native Journal Protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL); RFC 3164 §4.1,
+//! in the form in which syslog(3) writes it to /dev/log.
 
 use std::fmt::Write;
 use std::io;
@@ -33,7 +33,7 @@ impl Log {
         }
     }
 
-    /// Writes one line, with its fields where the log takes any. Neither has control characters in it.
+    /// Writes one line, with its fields if the log supports them. Neither contains control characters.
     ///
     /// # Errors
     /// When no log takes it.

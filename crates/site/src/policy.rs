@@ -1,7 +1,7 @@
-//! The policy of this host: what its administrator has decided for all users, and what a user adds.
+//! The policy of this host: the administrator's rules for all users, and a user's own rules.
 //!
-//! A user's own file has the same keys, and of two values the stricter one holds: a user can tighten and never
-//! loosen. A file that is broken, or that others than its owner can write to, stops everything that a policy governs.
+//! A user's own file has the same keys. Of two values the stricter one applies, so a user can tighten the rules and
+//! never loosen them. If a file is broken, or other users can write to it, everything that needs a policy is refused.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -70,10 +70,10 @@ impl Places {
     }
 }
 
-/// What binds this user on this host. Without any file, the defaults.
+/// The rules for this user on this host. Without any file, these are the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether a copy needs a log that takes its lines.
+    /// Whether a copy requires a log.
     pub audit_required: bool,
     /// Whether an ssh login, and a far end behind it, may be kept after a copy.
     pub keep_logins: bool,
@@ -94,10 +94,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// What binds this user on this host now.
+    /// The rules for this user on this host now.
     ///
     /// # Errors
-    /// For a file that is no policy, or that others than its owner can write to.
+    /// When a file is not a policy, or other users can write to it.
     pub fn in_force(places: Places) -> Result<Self, Error> {
         let mut policy = Self::free(places);
         let Places {
@@ -111,7 +111,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// What binds where the site's file and the user's hold these texts.
+    /// The rules if the site's file and the user's file have these texts.
     #[doc(hidden)]
     pub fn of_texts(site: &[u8], own: &[u8]) -> Result<Self, Error> {
         let mut policy = Self::free(Places {
@@ -142,7 +142,7 @@ impl Policy {
         }
     }
 
-    /// The words that say whose policy it is that sets this key.
+    /// Words that name the file that sets this key.
     pub fn by(&self, key: &str) -> String {
         let host = nodename();
         match self.set_by.get(key) {
@@ -156,7 +156,7 @@ impl Policy {
         }
     }
 
-    /// Refuses data streams that may not be plaintext.
+    /// Refuses data streams in plaintext, if the policy forbids them.
     ///
     /// # Errors
     /// Why they may not.
@@ -178,7 +178,7 @@ impl Policy {
         })
     }
 
-    /// Refuses a far end, by the name or address that ssh connects to.
+    /// Refuses a far end, by the name or address to which ssh connects.
     ///
     /// # Errors
     /// When no pattern fits it.
@@ -193,7 +193,7 @@ impl Policy {
         })
     }
 
-    /// Refuses a copy to this host that may remove nothing here.
+    /// Refuses a copy with removals on this host, if the policy forbids them.
     ///
     /// # Errors
     /// Why it may not.
@@ -204,10 +204,10 @@ impl Policy {
         })
     }
 
-    /// The ports for data streams that a near end gets, which has asked for a range or not.
+    /// The ports for data streams, for a near end that may have asked for a range.
     ///
     /// # Errors
-    /// When that has no port of the range in force.
+    /// When that range has no port in common with the range in force.
     pub fn ports_of(&self, asked: Option<Ports>) -> Result<Option<Ports>, Error> {
         let (Some(range), Some(allowed)) = (asked, self.ports) else {
             return Ok(asked.or(self.ports));
@@ -221,7 +221,7 @@ impl Policy {
         Ok(both)
     }
 
-    /// What is in force as lines of a file, and the file that set each. Defaults have none.
+    /// The rules in force, as lines of a file, each with the file that sets it. Defaults are left out.
     pub fn rules(&self) -> Vec<(String, PathBuf)> {
         let said = |key: &str| match key {
             "audit" => "\"required\"".to_owned(),

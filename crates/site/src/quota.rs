@@ -1,8 +1,8 @@
 //! Quotas: the bytes that one copy, and the copies of a user in a day, may move at this end.
 //!
-//! What counts is payload that has arrived at the receiver; what is skipped counts for nothing. A day is one of
-//! UTC. The bytes of a day are kept in a file of the user's, so they bind whoever cannot write to it otherwise: a
-//! login with a forced command. For others they are a guard against mistakes; a file system's quota binds them.
+//! Payload that has arrived at the receiver is counted. Skipped files are not. A day is a day of UTC. The bytes of a
+//! day are kept in a file of the user. So the quota is binding for a user who cannot change that file: one whose
+//! login has a forced command. For other users it only prevents mistakes. A file system's quota is binding for them.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -42,7 +42,7 @@ impl Quota {
         }
     }
 
-    /// Takes the bytes of the copy, where they are known before anything moves.
+    /// Checks the bytes of the copy, if they are known before anything is sent.
     ///
     /// # Errors
     /// Why it may not begin.
@@ -51,7 +51,7 @@ impl Quota {
         self.moved(0, known.unwrap_or(1))
     }
 
-    /// Counts the `moved` bytes of the copy so far, which is known to move `known`.
+    /// Counts the `moved` bytes of the copy so far. The copy is known to move `known` bytes.
     ///
     /// # Errors
     /// Why it may not go on.
@@ -82,7 +82,7 @@ impl Quota {
         }
     }
 
-    /// Counts the `moved` bytes of the copy so far; says those of the day, where they are counted.
+    /// Counts the `moved` bytes of the copy so far. Returns the bytes of the day, if they are counted.
     ///
     /// # Errors
     /// When they cannot be counted.

@@ -1,4 +1,4 @@
-//! Failures as one line for the user: what was wrong, where, and what to do.
+//! Errors as one line for the user: what was wrong, where, and what to do.
 
 use std::io;
 
@@ -13,28 +13,28 @@ pub enum TransferError {
     /// Something at this end.
     #[error("{0}")]
     Here(String),
-    /// A source, or something in it, that cannot be read; what else there is can.
+    /// A source, or a file or folder in it, cannot be read. The others can.
     #[error("{0}")]
     Unreadable(String),
-    /// Something that has the name of what is copied, and stays; what else there is can be placed.
+    /// Something at the target has the name of an entry and is not replaced. Other entries can be placed.
     #[error("{0}")]
     InTheWay(String),
-    /// Something of the target that cannot be written; what else there is can be placed.
+    /// An entry of the target cannot be written. Other entries can be placed.
     #[error("{0}")]
     Refused(String),
     /// Something the far end reported.
     #[error("far end: {0}")]
     There(String),
-    /// A data stream failed for good; what broke it may be known better from the control channel.
+    /// A data stream failed for good. The control channel may give a better reason.
     #[error("{0}")]
     Stream(String),
-    /// The connection of a data stream broke; the near end dials another one.
+    /// The connection of a data stream broke. The near end dials another one.
     #[error("{0}")]
     Lost(String),
-    /// The control channel has ended before the transfer: ssh's connection, or the other end itself.
+    /// The control channel ended before the transfer did: the connection of ssh, or the other end itself, has ended.
     #[error("{0}")]
     Gone(String),
-    /// The other host answers, but its end says nothing any more.
+    /// The other host answers, but its end of the transfer has become silent.
     #[error("{0}")]
     Silent(String),
     /// The user stopped it.
@@ -43,8 +43,8 @@ pub enum TransferError {
 }
 
 impl TransferError {
-    /// Whether the connection to the other end was lost, so that another one may bring the same job to its end.
-    /// One that became silent before it brought anything, as `moved` says, would do so again.
+    /// Whether the connection to the other end was lost, so that a new session may finish the same job. If the other
+    /// end became silent before anything had `moved`, it would become silent again.
     pub fn lost_connection(&self, moved: bool) -> bool {
         match self {
             Self::Gone(_) => true,
@@ -53,23 +53,24 @@ impl TransferError {
         }
     }
 
-    /// A failure of this end to do something with a path.
+    /// An error of this end with a path.
     pub(crate) fn path(action: &str, path: &[u8], error: impl Into<io::Error>) -> Self {
         Self::Here(in_words(action, path, &error.into()))
     }
 
-    /// The same of one entry of the target alone.
+    /// The same, if it concerns one entry of the target only.
     pub(crate) fn refused(action: &str, path: &[u8], error: Errno) -> Self {
         Self::Refused(in_words(action, path, &error.into()))
     }
 
-    /// A data stream on which nothing comes back.
+    /// A data stream without any answer.
     pub(crate) fn dead_path() -> Self {
         let what = "data stream: the path is dead, nothing was acknowledged for too long";
         Self::Lost(what.to_owned())
     }
 
-    /// A failure to read one source or something in it; of this host, if it would fail with any.
+    /// An error in reading a source or an entry in it. If every source would fail in this way, it is an error of this
+    /// host.
     pub(crate) fn reading(action: &str, path: &[u8], error: Errno) -> Self {
         let text = in_words(action, path, &error.into());
         match error {
@@ -109,6 +110,11 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
         Some(libc::EXDEV) => format!(
             "cannot {action} {path}: it leads out of the folder that this login reaches; \
                  name a path in it"
+        ),
+        Some(libc::EIO) => format!(
+            "cannot {action} {path}: its disk has failed ({}); look into the kernel's log (dmesg), and run the same \
+                 command again when the disk is well",
+            plain(error)
         ),
         Some(libc::EMFILE | libc::ENFILE) => {
             format!("cannot {action} {path}: too many open files; raise it with: ulimit -n 4096")

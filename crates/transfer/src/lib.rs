@@ -1,9 +1,9 @@
 //! The data plane: sessions, streams, files.
 //!
-//! [`Session`] is the near end of one transfer, [`serve`] the far one. Either may send. The folders follow
-//! a byte on its way: `session` greets and takes the job, `tree` reads it, `connect` and `streams` carry it,
-//! sealed by [`tls`], and `tree` puts it in place. `end` is what all threads of one end share: one that
-//! handles what happens, one for each stream, two for the control channel.
+//! [`Session`] is the near end of one transfer, [`serve`] the far one. Either may send. The modules follow a byte on
+//! its way: `session` greets and receives the job, `tree` reads files, `connect` and `streams` carry them, encrypted
+//! by [`tls`], and `tree` puts them in place. `end` is shared by all threads of one end. One thread handles events,
+//! each stream has one, and the control channel has two.
 
 mod connect;
 mod end;
@@ -30,3 +30,5 @@ pub use tree::journal::Journal;
 #[doc(hidden)]
 pub use tree::names::NamesFile;
 pub use tree::reach::Reach;
+#[doc(hidden)]
+pub use tree::{needed, part, place, special_files, spool, target};

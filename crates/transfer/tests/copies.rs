@@ -5,14 +5,9 @@ mod ahead;
 mod between;
 mod broken;
 mod by_far;
-mod closed;
-mod delete;
-mod dry_run;
 mod ends;
-mod filters;
 mod holes;
 mod hostile;
-mod keep;
 mod kinds;
 mod listing;
 mod piped;
@@ -20,10 +15,7 @@ mod resume;
 mod rooted;
 mod session;
 mod site;
-mod skip;
-mod sources;
 mod steer;
-mod walk;
 
 /// Cargo looks for no test here by itself (`autotests`), so a file that nobody names would be no test.
 #[test]

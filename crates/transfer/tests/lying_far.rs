@@ -85,13 +85,13 @@ fn lied_to(
     far.write_all(&greeting(port)).unwrap();
     assert!(session.hello(ENDS_WITHIN).unwrap().is_some());
     let over = Arc::new(AtomicBool::new(false));
-    let held = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
+    let open = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
     let listening = thread::spawn({
-        let (over, held) = (Arc::clone(&over), Arc::clone(&held));
+        let (over, open) = (Arc::clone(&over), Arc::clone(&open));
         move || {
             while !over.load(Ordering::Relaxed) {
                 if let Ok((stream, _)) = listener.accept() {
-                    held.lock().unwrap().push(stream);
+                    open.lock().unwrap().push(stream);
                 }
                 thread::sleep(Duration::from_millis(1));
             }
@@ -141,7 +141,7 @@ fn lied_to(
             }
         })
     };
-    assert!(session.wait(ENDS_WITHIN), "the near end is held");
+    assert!(session.wait(ENDS_WITHIN), "the near end hangs");
     let waited = silent.get().unwrap_or(&started).elapsed();
     let error = session.result().unwrap_err().to_string();
     over.store(true, Ordering::Relaxed);
@@ -283,7 +283,7 @@ fn a_scan_that_finds_more_than_can_be_is_no_progress() {
 }
 
 #[test]
-fn floods_of_words_cost_little_memory_and_hold_nobody() {
+fn floods_of_words_cost_little_memory_and_keep_nobody_waiting() {
     let text = "x".repeat(60_000);
     let most = 8_000;
     let words = text.clone();
@@ -484,7 +484,7 @@ fn what_has_no_place_in_the_conversation_is_named() {
 }
 
 #[test]
-fn one_that_tells_of_folders_without_end_holds_nobody_and_removes_nothing() {
+fn one_that_tells_of_folders_without_end_keeps_nobody_waiting_and_removes_nothing() {
     let deleting = |base: &Path| {
         let target = base.join("target");
         fs::create_dir(&target).unwrap();

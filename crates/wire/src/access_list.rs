@@ -1,8 +1,9 @@
-//! Access lists as Linux has them in attributes: who may do what, by number (acl(5), `linux/posix_acl_xattr.h`).
+//! Access lists in the form in which Linux keeps them in attributes: who may do what, by number (acl(5),
+//! `linux/posix_acl_xattr.h`).
 
-/// Name of the attribute that holds the list which a folder gives what is made in it.
+/// Name of the attribute with a folder's default list, which new files and folders in it get.
 pub const DEFAULT_LIST: &str = "system.posix_acl_default";
-/// Names of the attributes that hold them: a file's own, and that which a folder gives what is made in it.
+/// Names of the two attributes with access lists: a file's own list, and a folder's default list.
 pub const ACCESS_LISTS: [&[u8]; 2] = [b"system.posix_acl_access", DEFAULT_LIST.as_bytes()];
 
 /// The only version that there is.
@@ -57,7 +58,7 @@ impl Entry {
     }
 }
 
-/// The entries of an access list; `None` where the value of an attribute is none.
+/// The entries of an access list; `None` if the value of the attribute is no access list.
 pub fn entries(value: &[u8]) -> Option<Vec<Entry>> {
     let (version, rest) = value.split_first_chunk()?;
     let (each, rest) = rest.as_chunks();
@@ -65,8 +66,8 @@ pub fn entries(value: &[u8]) -> Option<Vec<Entry>> {
         .then(|| each.iter().copied().map(Entry::read).collect())
 }
 
-/// The value of an attribute with the same entries about those whom `here` says, in order again. Where two become one,
-/// that one may do what both entries allow.
+/// The value of an attribute with the same entries, in order, for the numbers that `here` gives in place of the old
+/// ones. If two entries get the same number they become one, which allows what either of them allowed.
 pub fn with_numbers(entries: Vec<Entry>, here: impl Fn(Who) -> Option<u32>) -> Vec<u8> {
     let mut entries = entries;
     for entry in &mut entries {

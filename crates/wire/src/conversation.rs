@@ -1,8 +1,8 @@
 //! Who may say what, when: the state of one end's control channel.
 //!
-//! Both directions run at once, so only what a peer could know is held against it: near greets,
-//! far greets, near sends the job; then the receiver accepts, files are offered and answered in
-//! order, a near receiver steers and is told what came of it, and each end finishes or fails once.
+//! Both directions run at once, so a message is judged only by what the peer could know when it sent it. The near end
+//! greets, the far end greets, and the near end sends the job. Then the receiver accepts, files are offered and
+//! answered in order, and a near receiver steers and is told the result. Each end finishes or fails once.
 //!
 //! Each exchange that has a state of its own is a module: `ports` and `patterns` before the job, then `names`,
 //! `files`, `streams` and `removing`. `job` says what a job may ask.
@@ -79,12 +79,12 @@ impl Conversation {
         }
     }
 
-    /// Whether the peer has said its last: finished or failed.
+    /// Whether the peer has sent its last message, that it has finished or failed.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Notes what this end says, because answers are judged by it.
+    /// Notes what this end says. The peer's answers are judged by it.
     pub fn say(&mut self, message: &Message) {
         if let Message::Job(job) = message {
             self.begin(job);
@@ -144,8 +144,8 @@ impl Conversation {
         }
     }
 
-    /// Judges what a near end alone says, whichever way files move. `None` if this is nothing of the kind, or comes
-    /// out of place.
+    /// Judges the messages that only a near end sends, in either direction of the files. `None` if this is no such
+    /// message, or comes at the wrong time.
     fn hear_near_end(&mut self, message: &Message) -> Option<Result<(), ProtocolError>> {
         let has_job = self.job.is_some();
         match message {

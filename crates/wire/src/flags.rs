@@ -1,5 +1,6 @@
-//! Flags of a file that chattr(1) sets, as far as they are kept: those that say how a file is to be treated. Those that
-//! say how a file system is to store it are its own, and what cannot be changed cannot be replaced either.
+//! Flags of a file that chattr(1) sets, as far as a copy keeps them: those that say how programs treat a file. Flags
+//! that say how a file system stores it belong to that file system. A file with a flag that forbids changes could not
+//! be replaced later, so such flags are not kept either.
 
 use serde::{Deserialize, Serialize};
 

@@ -8,10 +8,10 @@ use crate::{Message, PROTOCOL_VERSION, printable_within};
 /// First bytes of each direction; no shell banner or error message starts like this.
 const MAGIC: [u8; 8] = *b"\x89HOWDAH\n";
 const PREAMBLE_BYTES: usize = MAGIC.len() + 4;
-/// Kept of what a peer says that is no howdah, in bytes.
+/// The most that is kept of the text of a peer that does not speak this protocol, in bytes.
 const MAX_FOREIGN_BYTES: usize = 400;
 
-/// Why bytes are no frames.
+/// Why bytes cannot be read as frames.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The peer does not speak this protocol; holds what it said instead.
@@ -119,7 +119,7 @@ impl FrameReader {
         Ok(Some(message))
     }
 
-    /// What the peer has said so far, printable, when it never greeted as howdah does.
+    /// The printable text that the peer has sent so far, if it has not greeted as howdah does.
     pub fn foreign(&self) -> String {
         let said = &self.buffer[self.next..];
         printable_within(said.trim_ascii(), MAX_FOREIGN_BYTES)

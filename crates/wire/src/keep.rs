@@ -1,39 +1,41 @@
-//! What a copy keeps of files beside names and contents: what its user asks for.
+//! What a copy keeps of files beside names and contents, as its user asks for it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_ACCOUNT_BYTES;
 
-/// What is kept. The near end's user asks for it, and the receiver applies nothing else, whatever the sender says.
+/// What is kept. The near end's user asks for it. The receiver applies nothing else, even if the sender sends more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Keep {
-    /// Modes are those of the sources; else a file that is there keeps its own, and a new one has what the receiver's
-    /// umask, or the access list of its folder, leaves of it.
+    /// Whether files get the modes of their sources. Otherwise an existing file keeps its mode. A new one gets its
+    /// source's mode, less the bits that the receiver's umask or the folder's default access list takes away.
     pub perms: bool,
-    /// Times of modification are those of the sources; else they are those of the copy.
+    /// Whether files get the modification times of their sources. Otherwise they get the time of the copy.
     pub times: bool,
-    /// Times of folders are those of the copy.
+    /// Whether folders get the time of the copy all the same.
     pub omit_dir_times: bool,
-    /// Names of one file stay names of one file.
+    /// Whether several names of one file (hard links) stay names of one file.
     pub hard_links: bool,
     /// Runs of zeros become holes.
     pub sparse: bool,
-    /// Files belong to the user to whom they belong at the sender, where the receiver is root.
+    /// Whether files get the user who owns them at the sender. Only root can do that.
     pub owner: bool,
-    /// Files belong to the group to which they belong at the sender, where the receiver is root or in it.
+    /// Whether files get their group at the sender. Only root can do that, or a user who is in the group.
     pub group: bool,
-    /// Users and groups are told by number and not by name.
+    /// Whether users and groups are matched by number in place of their name.
     pub numeric_ids: bool,
-    /// Devices are made, where the receiver is root.
+    /// Whether devices are made. Only root can do that.
     pub devices: bool,
     /// FIFOs and sockets are made.
     pub specials: bool,
-    /// Extended attributes and flags are kept, those that only root can change where the receiver is root.
+    /// Whether extended attributes and flags are kept. If the receiver is root, they include those that only root can
+    /// change.
     pub xattrs: bool,
     /// Access lists are kept.
     pub acls: bool,
-    /// A folder of which only the content is copied gives what is kept of it to the folder that takes the content.
+    /// Whether the target folder gets the attributes of the source folder when only the content of that folder is
+    /// copied.
     pub top: bool,
 }
 
@@ -59,13 +61,13 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// Whether it is told to whom files belong.
+    /// Whether the sender has to send users and groups.
     pub fn tells_owners(&self) -> bool {
         self.owner || self.group
     }
 }
 
-/// To whom a file belongs.
+/// The user and the group of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
     /// The user.
@@ -79,25 +81,25 @@ pub struct Owner {
 pub struct Account {
     /// Its number at the sender.
     pub number: u32,
-    /// Its name there, by which the receiver tells it if it knows one of that name. Number 0 has none.
+    /// Its name at the sender. If the receiver has an account with that name, it uses that one. Number 0 has no name.
     pub name: Option<String>,
 }
 
 impl Owner {
-    /// Whether its names can be some.
+    /// Whether its names can be names of accounts.
     pub(crate) fn is_sound(&self) -> bool {
         self.user.is_sound() && self.group.is_sound()
     }
 }
 
 impl Account {
-    /// Whether it can be one that is told by its name.
+    /// Whether it has a number and a name with which the receiver can look it up.
     pub(crate) fn is_named(&self) -> bool {
         self.number != 0 && self.name.is_some() && self.is_sound()
     }
 
     fn is_sound(&self) -> bool {
-        // The number that stands for none (chown(2)).
+        // The number that means no account (chown(2)).
         self.number != u32::MAX
             && self.name.as_ref().is_none_or(|name| {
                 (1..=MAX_ACCOUNT_BYTES).contains(&name.len()) && !name.contains('\0')
@@ -105,7 +107,7 @@ impl Account {
     }
 }
 
-/// A file that is no data.
+/// A special file: a device, a FIFO or a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Special {
     /// A pipe with a name.

@@ -1,4 +1,4 @@
-//! What something is, to a dry run: what is offered then beside regular files, and what is listed.
+//! The kind of an entry in a dry run, which offers and lists all kinds, and not only regular files.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::keep::Special;
 use crate::path::TreePath;
 use crate::removal::NameHash;
 
-/// What something is in the list of a dry run.
+/// The kind of an entry in the list of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -22,7 +22,7 @@ pub enum Kind {
     Special,
 }
 
-/// What something offered is. Only a dry run offers what is no file: a copy sends it unasked.
+/// The kind of an offered entry. Only a dry run offers other kinds than files. A copy sends those without an offer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Offered {
     /// A regular file.
@@ -48,7 +48,7 @@ pub enum Offered {
 }
 
 impl Offered {
-    /// What it is in a list.
+    /// Its kind in a list.
     pub fn kind(&self) -> Kind {
         match self {
             Self::File => Kind::File,

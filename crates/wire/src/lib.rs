@@ -41,7 +41,7 @@ pub use piece::{
     Attributes, Checksum, FilePiece, HEADER_LENGTH_BYTES, Piece, PieceError, PipedPiece,
 };
 pub use printable::{printable, printable_within};
-pub use removal::{Content, Delete, Extraneous, Held, NameHash, Removal};
+pub use removal::{Content, Delete, Extraneous, NameHash, Removal, Withheld};
 pub use span::{Checked, Found, Span};
 pub use spent::{Doing, Spent};
 pub use steer::{Limit, Steered, Steering};

@@ -23,33 +23,34 @@ pub const MAX_CONTROL_BYTES: usize = 15;
 pub const MAX_OFFERED_FILES: usize = 512;
 /// About the most that the first names of hard links take in one offer, in bytes: less than a frame has beyond its files.
 pub const MAX_FIRST_NAMES_BYTES: usize = 256 << 10;
-/// Most offers that wait for their answer, once the receiver has accepted the job. Before that only one
-/// goes out: if the destination turns out to be new, it was for nothing.
+/// Most offers without an answer, once the receiver has accepted the job. Before that the sender makes only one,
+/// because offers to a new destination are useless.
 pub const MAX_OFFERS_OPEN: usize = 32;
-/// The same, of a job that tells files by their content: the receiver holds each offer until it is compared.
+/// The same for a job that compares files by their content. The receiver answers such an offer only when its files
+/// are compared.
 pub const MAX_COMPARED_OFFERS_OPEN: usize = 8;
-/// Most changes of how streams send that wait for their answer.
+/// Most steerings without an answer.
 pub const MAX_STEERINGS_OPEN: u64 = 64;
-/// Least rate that a user may limit a copy to, in bits per second. At less, a record of TLS takes so long that an
-/// end which waits for it cannot tell it from one that hangs.
+/// Least rate that a user may limit a copy to, in bits per second. At a lower rate a TLS record takes so long that
+/// the waiting end cannot tell a slow copy from one that hangs.
 pub const MIN_LIMIT_BPS: u64 = 8000;
-/// Longest pause of a copy that its user wants, in nanoseconds: a week.
+/// Longest pause of a copy by its user, in nanoseconds: a week.
 pub const MAX_PAUSE_NS: u64 = 7 * 86_400_000_000_000;
 /// Most payload in one piece, in bytes.
 pub const MAX_PIECE_BYTES: u64 = 64 << 20;
-/// Most payload in one piece of what a pipe gives or takes, in bytes; both ends hold such pieces in memory.
+/// Most payload in one piece of a pipe, in bytes. Both ends have such pieces in memory.
 pub const MAX_PIPED_BYTES: u64 = 1 << 20;
-/// Most of a pipe that a sender holds, because the receiver has not said that it has it, in bytes.
-pub const MAX_PIPED_HELD_BYTES: u64 = 256 << 20;
+/// Most bytes from a pipe that a sender keeps in memory until the receiver confirms them.
+pub const MAX_PIPED_KEPT_BYTES: u64 = 256 << 20;
 /// Smallest block a big file is cut into, in bytes; a power of two.
 pub const MIN_BLOCK_BYTES: u64 = 64 << 10;
-/// Most parts of one file that a receiver says it may have.
+/// Most parts of one file in an [`crate::Answer`] that the receiver may already have.
 pub const MAX_SPANS_OF_FILE: usize = 1024;
 /// Most parts of files in one [`crate::Answer`].
 pub const MAX_SPANS: usize = 8192;
 /// Most names in one [`crate::Names`].
 pub const MAX_NAMES: usize = 512;
-/// Most messages of names that the sender has not taken.
+/// Most messages of names that the sender has not confirmed.
 pub const MAX_NAMES_OPEN: usize = 8;
 /// Most addresses of one data port.
 pub const MAX_ADDRESSES: usize = 8;
@@ -63,7 +64,7 @@ pub const MAX_CONTENT_FOLDERS: usize = 128;
 pub const MAX_EXTRANEOUS: usize = 512;
 /// Most sources in one job.
 pub const MAX_SOURCES: usize = 4096;
-/// Most files being put together from pieces at one time.
+/// Most files that are incomplete at the receiver at one time.
 pub const MAX_OPEN_FILES: usize = 2 * MAX_STREAMS;
 /// Longest transfer from memory to memory that is limited by time, in nanoseconds: a day.
 pub const MAX_MEMORY_NS: u64 = 86_400_000_000_000;
@@ -71,12 +72,12 @@ pub const MAX_MEMORY_NS: u64 = 86_400_000_000_000;
 pub const MIN_SAMPLE_NS: u64 = 10_000_000;
 /// Longest interval between two samples of a stream, in nanoseconds.
 pub const MAX_SAMPLE_NS: u64 = 10_000_000_000;
-/// Longest time for which a copy waits for a path that is out, in nanoseconds: a day.
+/// Longest time for which a copy waits while the path is down, in nanoseconds: a day.
 pub const MAX_PATIENCE_NS: u64 = 86_400_000_000_000;
 /// Longest time that a thread or a socket may say to have spent, in nanoseconds or microseconds: ten years, over all
 /// streams.
 pub const MAX_SPENT_NS: u64 = 10 * 366 * 86_400_000_000_000;
 /// Longest text in one message, in bytes: a reason that names a few of the longest paths, escaped.
 pub const MAX_MESSAGE_TEXT_BYTES: usize = 64 << 10;
-/// Longest text one end shows its user on behalf of the other, in bytes.
+/// Longest text from the other end that an end shows its user, in bytes.
 pub const MAX_TEXT_BYTES: usize = 8192;

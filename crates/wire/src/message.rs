@@ -27,8 +27,8 @@ pub enum Message {
     FarHello(Box<FarHello>),
     /// near → far: what to do. Starts the transfer.
     Job(Box<Job>),
-    /// receiver (far) → sender: the destination can take the job. `fresh`: nothing is there that
-    /// could be skipped, so nothing more is offered and offers already made count as wanted.
+    /// receiver (far) → sender: the destination can take the job. `fresh` means that no file there could be skipped.
+    /// The sender then makes no more offers, and sends all that it has offered.
     Accept {
         /// Whether the destination is new or empty.
         fresh: bool,
@@ -39,7 +39,7 @@ pub enum Message {
     Offer(Offer),
     /// receiver → sender: which of them to send.
     Answer(Answer),
-    /// receiver → sender: what came of comparing a [`crate::Piece::There`]; each gets one such word.
+    /// receiver → sender: the result of comparing a [`crate::Piece::There`]. There is one for each.
     Checked(Checked),
     /// sender → receiver: what the scan has found so far.
     Scanned(Scanned),
@@ -47,62 +47,63 @@ pub enum Message {
     Progress(Progress),
     /// sender (far) → receiver: `TCP_INFO` of its sockets.
     Samples(Vec<Sample>),
-    /// Something the user should know that stops nothing.
+    /// A warning for the user. The copy goes on.
     Warning(String),
-    /// Nothing to say, but still there.
+    /// The end that says this is still running and has nothing else to say.
     Alive,
-    /// far → near: a file or folder that cannot be read is not sent, or one that came is not kept as was
-    /// asked, and why.
+    /// far → near: why a file or folder was left out, or why one of its attributes could not be kept.
     LeftOut(String),
     /// receiver → sender: everything has arrived, is verified and in place.
     /// sender (far) → receiver: its side of the account, in answer.
     Finished(Box<Finished>),
-    /// The end that says this has given up, and why.
+    /// The end that says this has failed; with the reason.
     Failed(String),
-    /// near → far: stop and keep what is complete.
+    /// near → far: stop. Complete files are kept.
     Cancel,
     /// receiver (near) → sender: how its streams send from now on.
     Steer(Steering),
-    /// sender (far) → receiver: what came of one [`Message::Steer`], in their order.
+    /// sender (far) → receiver: the result of one [`Message::Steer`], in their order.
     Steered(Steered),
-    /// receiver (near) → sender: what to move, of a job that says there is a list.
+    /// receiver (near) → sender: names of what is moved, if the job has a list.
     Names(Names),
-    /// sender (far) → receiver: one [`Message::Names`] is dealt with, so there is room for another.
+    /// sender (far) → receiver: one [`Message::Names`] is done, so there is room for another.
     NamesTaken,
-    /// near → far, before the job: whether the data port of another far end can be reached from there.
+    /// near → far, before the job: asks whether the far end reaches the data port of another far end.
     TryPort(DataPort),
     /// far → near: the round trip to it in nanoseconds, or why it cannot be reached.
     PortTried(Result<u64, String>),
-    /// near → far: whether this port can be reached from there, at the address from which ssh came.
+    /// near → far: asks whether the far end reaches this port, at the address from which ssh came.
     TryNear(u16),
-    /// near → far, after the job: connect the data streams to that port, since the far end's cannot be reached.
+    /// near → far, after the job: connect the data streams to that port, because the far end's port cannot be
+    /// reached.
     ConnectNear {
-        /// What each data stream shows there.
+        /// The token that each data stream shows there.
         token: [u8; 32],
     },
-    /// sender (far) → near: digests of files that are sent, of a job that asks for them.
+    /// sender (far) → near: digests of files that were sent, if the job asks for them.
     Digests(Vec<FileDigest>),
-    /// sender → receiver, of a job that removes: what is in folders of its sources, one after the other.
+    /// sender → receiver, if the job removes: the names in the folders of its sources, one folder after the other.
     Content(Vec<Content>),
-    /// sender → receiver, of such a job: it has sent all that it will.
+    /// sender → receiver, if the job removes: the sender has sent everything.
     AllSent {
         /// Whether it could read all of its sources.
         whole: bool,
     },
-    /// receiver (far) → sender, of a dry run of such a job: what it would remove.
+    /// receiver (far) → sender, in a dry run of a job that removes: what it would remove.
     Extraneous(Vec<Extraneous>),
-    /// near → far: what its user lets the streams send from now on. A receiver is told too, so that it waits for a
-    /// sender that is to send nothing.
+    /// near → far: the limit on what the streams send from now on. A receiver gets it too, so that it waits while a
+    /// pause lasts.
     Limit(Limit),
-    /// receiver → sender, of a job that tells files by their content: of which offered files the digests are needed.
+    /// receiver → sender, if the job compares files by their content: the offered files whose digests the receiver
+    /// needs.
     Compare(Compare),
     /// sender → receiver: answers one [`Message::Compare`], in their order.
     Compared(Compared),
-    /// near → far, once and before the job: sources, of which some are patterns.
+    /// near → far, once, before the job: sources, some of them patterns.
     Expand(Vec<Vec<u8>>),
-    /// far → near: what they lead to there, 1 to [`crate::limits::MAX_SOURCES`] paths, or why not.
+    /// far → near: the paths that match, 1 to [`crate::limits::MAX_SOURCES`] of them, or why there are none.
     Expanded(Result<Vec<Vec<u8>>, String>),
-    /// far → near: what the threads of its data streams have spent their time on so far, together.
+    /// far → near: how the threads of its data streams have spent their time so far, in sum.
     Spent(Box<Spent>),
 }
 
@@ -120,9 +121,9 @@ pub struct Hello {
 pub struct FarHello {
     /// Release of the far end.
     pub version: String,
-    /// Public key of the far end, for the same.
+    /// Public key of the far end: X25519, 32 bytes.
     pub key: Vec<u8>,
-    /// What a data stream must show to belong to this session.
+    /// The token that a data stream must show to belong to this session.
     pub token: [u8; 32],
     /// `HostLimits` of the far end as JSON.
     pub limits_json: Vec<u8>,
@@ -161,9 +162,9 @@ pub struct Job {
     pub named: bool,
     /// How the sender goes through its sources.
     pub walk: Walk,
-    /// Which of the files that might be at the receiver are sent.
+    /// Which files are skipped because of what the receiver has.
     pub skip: Skip,
-    /// What is removed at the receiver that is not at the sender; nothing without.
+    /// What is removed at the receiver because it is not at the sender; absent if the job removes nothing.
     pub delete: Option<Delete>,
     /// What is kept of files beside names and contents.
     pub keep: Keep,
@@ -171,29 +172,29 @@ pub struct Job {
     pub memory: Option<Memory>,
     /// Whether the near end has a pipe in place of its only source or of the destination.
     pub pipe: bool,
-    /// Only say what would be done.
+    /// Whether the copy only reports what it would do.
     pub dry_run: bool,
     /// Whether data streams are encrypted.
     pub encrypt: bool,
-    /// Whether all is put on stable storage before the receiver is done.
+    /// Whether everything is on stable storage before the receiver is done.
     pub sync: bool,
     /// Pull: whether the destination is new or empty, see [`Message::Accept`].
     pub fresh: bool,
     /// Nanoseconds between two samples of a data stream.
     pub sample_every_ns: u64,
-    /// Nanoseconds for which both ends wait for a path that is out.
+    /// Nanoseconds for which both ends wait while the path is down.
     pub patience_ns: u64,
     /// What all data streams may send together, from the first byte on.
     pub limit: Limit,
     /// How the data streams are set up.
     pub plan: StreamPlan,
-    /// Another far end that the data goes to or comes from in place of the near end.
+    /// The other far end, if the data goes from one far end to another and not through the near end.
     pub peer: Option<Peer>,
-    /// Whether a far sender says the digest of each file, see [`Message::Digests`].
+    /// Whether a far sender sends the digest of each file, see [`Message::Digests`].
     pub tells_digests: bool,
 }
 
-/// Where a far end takes data streams.
+/// Where a far end accepts data streams.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataPort {
     /// Its addresses, best first; 1 to [`crate::limits::MAX_ADDRESSES`].
@@ -202,23 +203,23 @@ pub struct DataPort {
     pub port: u16,
 }
 
-/// Another far end, which has the same job with the other direction.
+/// Another far end. It has the same job in the other direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Public key of it, for the keys of encrypted data streams.
+    /// Its public key, for the keys of encrypted data streams.
     pub key: Vec<u8>,
-    /// How the data streams come to be.
+    /// How the data streams are connected.
     pub way: Way,
 }
 
 /// Which of two far ends connects to the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
-    /// The one that reads this.
+    /// The far end that reads this.
     Connect {
         /// Where to.
         to: DataPort,
-        /// What each data stream shows there.
+        /// The token that each data stream shows there.
         token: [u8; 32],
     },
     /// The other one.
@@ -239,21 +240,21 @@ pub struct FileDigest {
     pub blake3: [u8; 32],
 }
 
-/// What of the sources is not sent for what is at the receiver. By default that is a file that is there with the same
-/// size and time.
+/// Which sources are skipped because of what is at the receiver. By default, a file is skipped if the receiver has it
+/// with the same size and modification time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
-    /// What is not there: no name is made.
+    /// Whether to skip what is missing at the receiver, so that no new name is made.
     pub missing: bool,
-    /// What is there, whatever it is; folders are entered all the same.
+    /// Whether to skip what exists at the receiver, of any kind. Folders are entered all the same.
     pub there: bool,
-    /// A file that is newer there.
+    /// Whether to skip a file that is newer at the receiver.
     pub newer: bool,
-    /// A file that is the same by this.
+    /// When two files count as the same, so that the file is skipped.
     pub same: Same,
 }
 
-/// What two files have in common that are the same.
+/// When two files count as the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Same {
@@ -262,7 +263,7 @@ pub enum Same {
     SizeAndTime,
     /// The size.
     Size,
-    /// Nothing says so, and each is sent.
+    /// Never: each file is sent.
     Nothing,
     /// The content, by its digest; see [`Message::Compare`].
     Content,
@@ -273,7 +274,7 @@ pub enum Same {
 pub enum Memory {
     /// So many bytes.
     Bytes(u64),
-    /// As much as can be sent in so many nanoseconds from the first byte; what was sent arrives.
+    /// As much as can be sent in so many nanoseconds from the first byte on. What was sent arrives.
     Time(u64),
 }
 
@@ -292,17 +293,17 @@ pub struct StreamPlan {
     pub block_bytes: u64,
 }
 
-/// Files that might be at the receiver already, numbered from `first`.
+/// Files that the receiver may already have, numbered from `first`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// Number of the first file; each offer goes on where the last one ended.
+    /// Number of the first file. Each offer continues the numbers of the one before it.
     pub first: u64,
     /// The files, at most [`crate::limits::MAX_OFFERED_FILES`].
     #[serde(with = "crate::packed")]
     pub files: Vec<OfferedFile>,
 }
 
-/// One file that might be at the receiver already; in a dry run whatever is to be there.
+/// One file that the receiver may already have. In a dry run, an entry of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedFile {
     /// Index of the source it belongs to.
@@ -315,16 +316,16 @@ pub struct OfferedFile {
     pub size: u64,
     /// Its modification time, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// Its mode; what is there gets it.
+    /// Its mode. An existing file at the receiver gets it.
     pub mode: u32,
-    /// To whom it belongs, if that is kept.
+    /// Its user and group, if they are kept.
     pub owner: Option<Arc<Owner>>,
-    /// What tells its extended attributes, if they are kept.
+    /// A digest of its extended attributes, if they are kept.
     pub xattrs: Option<XattrsSum>,
 }
 
 impl OfferedFile {
-    /// The source and the path at which what is in it is found: of another name of a file its first.
+    /// The source and the path of its content. For another name of a file (a hard link) that is the first name.
     pub fn content(&self) -> (u16, &TreePath) {
         match &self.kind {
             Offered::HardLink {
@@ -335,7 +336,7 @@ impl OfferedFile {
         }
     }
 
-    /// What the file is to have beside its content.
+    /// What the file gets beside its content.
     pub fn attributes(&self) -> Attributes {
         Attributes {
             mode: self.mode,
@@ -353,16 +354,16 @@ pub struct Answer {
     pub first: u64,
     /// For each of its files, whether the receiver needs it.
     pub needed: Vec<bool>,
-    /// What the receiver may have of needed files, in their order.
+    /// The parts of needed files that the receiver may already have, in the order of the files.
     pub found: Vec<Found>,
-    /// Which of the others have other extended attributes there, in their order.
+    /// Which of the other files have different extended attributes at the receiver, in their order.
     pub other_xattrs: Vec<u16>,
 }
 
 /// Asks for the digests of files that have the same size at the receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compare {
-    /// [`Offer::first`] of the offer that they are of.
+    /// [`Offer::first`] of the offer with these files.
     pub first: u64,
     /// Which of its files, in their order.
     pub files: Vec<u16>,
@@ -391,7 +392,7 @@ pub struct Names {
 pub struct Named {
     /// The path below the only source.
     pub path: TreePath,
-    /// Whether what is in the folder of that name is meant too, without what is in folders there.
+    /// Whether the entries of the folder with that name are meant too. What is in its subfolders is not.
     pub content: bool,
 }
 
@@ -402,9 +403,9 @@ pub struct Scanned {
     pub files: u64,
     /// Their sizes in bytes.
     pub bytes: u64,
-    /// What was read of files whose digests the receiver needs, in bytes.
+    /// Bytes read so far of files whose digests the receiver needs.
     pub digested: u64,
-    /// Whether that is all.
+    /// Whether the scan is complete.
     pub complete: bool,
 }
 
@@ -417,7 +418,7 @@ pub struct Progress {
     pub hole_bytes: u64,
     /// Files in place.
     pub files: u64,
-    /// What the receiver had from a copy that was cut, compared and the same, in bytes.
+    /// Bytes that the receiver had from an interrupted copy, and that were compared and are the same.
     pub resumed: u64,
     /// Data streams open.
     pub streams: u16,
@@ -425,11 +426,11 @@ pub struct Progress {
     pub taken: Vec<u64>,
     /// A file being moved now.
     pub current: Option<TreePath>,
-    /// Names at the target that were looked at for whether they are to be removed.
+    /// Names at the target that were checked for removal.
     pub looked_at: u64,
     /// Of those, how many were removed.
     pub removed: u64,
-    /// What was read of files whose content is compared, in bytes.
+    /// Bytes read so far of files whose content is compared.
     pub digested: u64,
 }
 

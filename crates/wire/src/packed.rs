@@ -1,5 +1,5 @@
-//! Files of an offer, packed: of each path and owner only what differs from the one before it. Files come folder by folder, and
-//! in a deep tree most of a path is the folder's.
+//! Files of an offer, packed. Each path and owner is sent as its difference from the one before it. Files are offered
+//! folder by folder, and in a deep tree most of a path is the folder's.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::xattrs::XattrsSum;
 #[derive(Serialize, Deserialize)]
 struct Packed {
     source: u16,
-    /// How many bytes its path begins with are those of the path before it.
+    /// How many bytes at the beginning of its path are the same as in the path before it.
     shared: u16,
     rest: Vec<u8>,
     kind: Offered,
@@ -35,7 +35,7 @@ struct Packed {
 enum Whose {
     /// That is not kept.
     Untold,
-    /// To whom the file before it belongs.
+    /// The same user and group as the file before it.
     AsBefore,
     /// To others.
     Of(Arc<Owner>),
@@ -81,11 +81,11 @@ fn shared(one: &[u8], other: &[u8]) -> u16 {
     u16::try_from(alike.count()).unwrap_or(u16::MAX)
 }
 
-/// Unpacks them. A few bytes can stand for a long path, so no more are unpacked than an offer may have, and one by which
-/// the conversation knows that there are too many.
+/// Unpacks the files. A few bytes can stand for a long path, so no more files are unpacked than an offer may have,
+/// plus one. By that one the conversation sees that there are too many.
 ///
 /// # Errors
-/// When there are more, a path shares more or less than it does, or is none.
+/// When there are more files, when a path shares more or fewer bytes than it says, or when it is no path.
 pub fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<OfferedFile>, D::Error> {

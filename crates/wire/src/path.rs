@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 
-/// Why bytes are no [`TreePath`] or [`LinkTarget`].
+/// Why bytes are not a [`TreePath`] or [`LinkTarget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// Longer than [`MAX_PATH_BYTES`], or a name longer than [`MAX_NAME_BYTES`].
@@ -43,7 +43,7 @@ impl TreePath {
     /// The path of `name` inside this folder.
     ///
     /// # Errors
-    /// When the name is no single name or the path becomes too long.
+    /// When the name is not a single name, or the path becomes too long.
     pub fn join(&self, name: &[u8]) -> Result<Self, PathError> {
         if name.is_empty() || name.contains(&b'/') {
             return Err(PathError::Escapes);
@@ -53,8 +53,7 @@ impl TreePath {
         Self::checked([&self.0, slash, name].concat(), known)
     }
 
-    /// The path that begins with the first `shared` bytes of this one, and goes on with `rest`; `None` where this one
-    /// is shorter.
+    /// The path of the first `shared` bytes of this path, followed by `rest`; `None` if this path is shorter.
     ///
     /// # Errors
     /// When that is no path.

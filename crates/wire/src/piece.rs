@@ -1,4 +1,4 @@
-//! What travels on a data stream behind its greeting: pieces, each a header followed by its payload.
+//! Pieces, which follow the greeting on a data stream. Each is a header and its payload.
 //!
 //! A piece needs no other piece: it names its file, its place in it and the file's attributes. So
 //! pieces may take any stream in any order. A piece of a file is a subtree of the file's BLAKE3
@@ -24,7 +24,7 @@ const CHECK_BYTES: usize = 8;
 
 const MAX_MODE: u32 = 0o7777;
 
-/// Why bytes are no piece, or no piece that may come now.
+/// Why bytes are not a piece, or why the piece may not come now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PieceError {
     /// The greeting of a stream is missing or names no stream of the plan.
@@ -36,10 +36,11 @@ pub enum PieceError {
     /// A header that cannot be read, or whose numbers contradict each other.
     #[error("a piece's header is malformed")]
     Malformed,
-    /// A header or a verdict that is not as it was sent. Encryption notices that before; a plaintext stream has only this.
+    /// A header or a verdict changed on its way. On an encrypted stream the encryption detects that first. A
+    /// plaintext stream has only this check.
     #[error("a checksum does not match; bytes were damaged on the way")]
     Damaged,
-    /// A piece after the end, or an end that does not tally.
+    /// A piece after the end, or an end whose counts do not match what arrived.
     #[error("a data stream does not tally")]
     Tally,
 }
@@ -51,14 +52,14 @@ pub struct Attributes {
     pub mode: u32,
     /// Modification time, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// To whom it belongs, if that is kept.
+    /// Its user and group, if they are kept.
     pub owner: Option<Arc<Owner>>,
     /// Its extended attributes, if they are kept and can be read.
     pub xattrs: Option<Arc<Xattrs>>,
 }
 
 impl Attributes {
-    /// Whether they can be those of a file.
+    /// Whether a file can have these attributes.
     pub(crate) fn is_sound(&self) -> bool {
         self.mode <= MAX_MODE
             && self.owner.as_ref().is_none_or(|owner| owner.is_sound())
@@ -79,15 +80,15 @@ pub struct FilePiece {
     pub attributes: Attributes,
     /// Its size in bytes.
     pub size: u64,
-    /// Where this piece starts in it, in bytes.
+    /// Where this piece starts in the file, in bytes.
     pub offset: u64,
     /// Payload that follows the header, in bytes.
     pub len: u64,
 }
 
-/// What the sender read, hashed at the sender: the BLAKE3 digest of the file if a piece is all of it,
-/// else the chaining value of the subtree at its offset. Encryption vouches for the wire alone; this also
-/// vouches for what both ends did with the bytes.
+/// The sender's hash of what it read: the BLAKE3 digest of the file if the piece is the whole file, else the chaining
+/// value of the subtree at its offset. Encryption protects the bytes on the wire alone. This also protects them
+/// inside both ends.
 pub type Checksum = [u8; 32];
 
 impl FilePiece {
@@ -113,7 +114,7 @@ impl FilePiece {
         }
     }
 
-    /// What it counts if it is a hole, of which no payload travels.
+    /// What it counts if it is a hole, which has no payload.
     pub fn hole_totals(&self) -> Totals {
         Totals {
             hole_bytes: self.len,
@@ -137,19 +138,20 @@ impl FilePiece {
     }
 }
 
-/// A part of what a pipe gives, whose size nobody knows before its end. Its payload and a [`Checksum`] follow it.
+/// A part of what is read from a pipe. The size of the whole is known only at its end. The payload and a [`Checksum`]
+/// follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipedPiece {
     /// Where it starts, in bytes.
     pub offset: u64,
-    /// Payload that follows the header, in bytes; nothing only where the pipe gave nothing at all.
+    /// Payload that follows the header, in bytes. It is 0 only if the pipe was empty.
     pub len: u64,
     /// Whether the pipe ends behind it.
     pub last: bool,
 }
 
 impl PipedPiece {
-    /// Whether the piece is all that came.
+    /// Whether the piece is all that was read from the pipe.
     pub fn is_whole(&self) -> bool {
         self.last && self.offset == 0
     }
@@ -198,12 +200,12 @@ pub enum Piece {
         target: LinkTarget,
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
-        /// To whom it belongs, if that is kept.
+        /// Its user and group, if they are kept.
         owner: Option<Arc<Owner>>,
         /// Its extended attributes, if they are kept and can be read.
         xattrs: Option<Arc<Xattrs>>,
     },
-    /// What a file gets that is there, of this size and time, and is not sent.
+    /// Attributes for a file that is not sent, because the receiver has one of this size and time.
     Attributes {
         /// Index of the source it belongs to.
         source: u16,
@@ -227,8 +229,8 @@ pub enum Piece {
         /// The major and the minor number of a device.
         device: (u32, u32),
     },
-    /// Another name of a file. The receiver gives it when all files have theirs, and only if the first name is of a
-    /// file of that size and time.
+    /// Another name of a file (a hard link). The receiver makes it when all files have their first names, and only if
+    /// the first name is a file of that size and time.
     HardLink {
         /// Index of the source that the name belongs to.
         source: u16,
@@ -243,30 +245,30 @@ pub enum Piece {
         /// Its modification time, in nanoseconds since 1970.
         mtime_ns: i64,
     },
-    /// Payload of a memory-to-memory transfer. It is nobody's and has no checksum, so that hashing is
-    /// not what is measured.
+    /// Payload of a memory-to-memory transfer. It belongs to no file. It has no checksum, so that the measurement
+    /// does not include hashing.
     Memory {
         /// Payload that follows the header, in bytes.
         len: u64,
     },
-    /// Nothing follows on this stream; what it carried.
+    /// The end of this stream, with the counts of what it carried.
     End(Totals),
-    /// A part of a regular file that the receiver may have, to be compared. No payload follows it, but
-    /// what follows payload does: a [`crate::Verdict`] and a [`Checksum`].
+    /// A part of a regular file that the receiver may already have, to be compared. It has no payload. A
+    /// [`crate::Verdict`] and a [`Checksum`] follow it.
     There(FilePiece),
-    /// A part of what the sender's pipe gives.
+    /// A part of what the sender reads from its pipe.
     Piped(PipedPiece),
-    /// The sender's pipe has ended. Only this gives the receiver's file its name.
+    /// The sender's pipe has ended. Only now does the receiver give its file its name.
     Sealed {
-        /// What came of it in all, in bytes.
+        /// Bytes that were read from it in all.
         size: u64,
         /// BLAKE3 of all that.
         blake3: Checksum,
         /// What the file gets.
         attributes: Attributes,
     },
-    /// A hole in a regular file, or a file that is all hole: zeros, of which none travels. What follows payload follows
-    /// it: a [`crate::Verdict`] and a [`Checksum`], which is of the zeros.
+    /// A hole in a regular file, or a file that is one hole. The zeros are not sent. A [`crate::Verdict`] and the
+    /// [`Checksum`] of the zeros follow it.
     Hole(FilePiece),
 }
 
@@ -274,7 +276,7 @@ impl Piece {
     /// Appends the header with its length to `out`.
     ///
     /// # Errors
-    /// [`PieceError::TooLong`] when a peer would not accept it.
+    /// [`PieceError::TooLong`] when it is longer than a peer accepts.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), PieceError> {
         let body = postcard_bytes(self).map_err(|_| PieceError::Malformed)?;
         let header_bytes = body.len() + CHECK_BYTES;
@@ -288,7 +290,7 @@ impl Piece {
         Ok(())
     }
 
-    /// What its paths take together, in bytes.
+    /// The length of its paths together, in bytes.
     pub fn name_bytes(&self) -> usize {
         let (path, other) = match self {
             Self::File(piece) | Self::There(piece) | Self::Hole(piece) => (&piece.path, 0),
@@ -315,7 +317,7 @@ impl Piece {
         }
     }
 
-    /// The check that a header ends with, of what is before it.
+    /// The check at the end of a header, computed over all bytes before it.
     pub fn check(body: &[u8]) -> [u8; CHECK_BYTES] {
         let mut check = [0; CHECK_BYTES];
         check.copy_from_slice(&blake3::hash(body).as_bytes()[..CHECK_BYTES]);
@@ -325,8 +327,8 @@ impl Piece {
     /// The piece that a header describes.
     ///
     /// # Errors
-    /// [`PieceError::Damaged`] when the header does not match its check, [`PieceError::Malformed`] when it is none or
-    /// contradicts itself.
+    /// [`PieceError::Damaged`] when the header does not match its check, [`PieceError::Malformed`] when it cannot be
+    /// read or contradicts itself.
     pub fn decode(header: &[u8]) -> Result<Self, PieceError> {
         let (body, check) = header.split_last_chunk().ok_or(PieceError::Malformed)?;
         if *check != Self::check(body) {

@@ -1,16 +1,16 @@
-//! Strange text as one line that a terminal obeys in nothing.
+//! Foreign text as one line without anything that controls a terminal.
 //!
-//! What another host said and what a file is called may hold anything: escape sequences that write to
-//! the clipboard, line breaks that begin a line of somebody else's, characters that turn the order of
-//! reading around. Whoever shows such text passes it through here, once; a second pass changes nothing.
+//! Text from another host and names of files may contain anything: escape sequences that write to the clipboard, line
+//! breaks that forge a line of another program, characters that reverse the direction of reading. Text of this kind
+//! goes through here once before it is shown. A second pass changes nothing.
 
 use std::fmt::Write;
 
 /// `bytes` as one line of printable characters and spaces.
 ///
-/// What is no UTF-8 becomes `\xff`. Control and format characters, separators other than the space,
-/// surrogates, private and unassigned characters (Unicode's C* and Z*) become `\n`, `\u{202e}` and so on,
-/// and so do the letters of Hangul that show nothing.
+/// Bytes that are not UTF-8 become `\xff`. Control and format characters, separators other than the space,
+/// surrogates, private and unassigned characters (Unicode's C* and Z*) become `\n`, `\u{202e}` and so on. So do the
+/// letters of Hangul that are invisible.
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -28,7 +28,7 @@ pub fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// [`printable`], of at most `most` bytes: what is longer ends in `…`.
+/// [`printable`], cut to at most `most` bytes. Text that was cut ends in `…`.
 pub fn printable_within(bytes: &[u8], most: usize) -> String {
     // An escape is never shorter than what it stands for, so nothing beyond can be needed.
     let mut text = printable(&bytes[..bytes.len().min(most + 1)]);

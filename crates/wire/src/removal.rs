@@ -1,4 +1,4 @@
-//! What of the target is not at the source, and what became of it: of jobs that ask for its removal.
+//! Jobs that remove what is at the target and not at the source: what was found, and the result.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,21 +6,21 @@ use crate::kind::Kind;
 use crate::limits::{MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_EXTRANEOUS};
 use crate::path::TreePath;
 
-/// What a job has removed at the receiver, beside what it copies there.
+/// What a job removes at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delete {
-    /// Whether that is also of what the filters leave out at both ends.
+    /// Whether files that the filters exclude are removed too.
     pub excluded: bool,
-    /// The most that is removed; where there is more, nothing is.
+    /// The most files, folders and links that are removed. If there are more, nothing is removed.
     pub most: Option<u64>,
 }
 
-/// A name in a folder: the first bytes of its BLAKE3 digest. Two names that share them are told apart by nobody, so
-/// one of them stays.
+/// A name in a folder, as the first bytes of its BLAKE3 digest. If two names have the same bytes, neither end can
+/// tell them apart, and a name that should be removed stays.
 pub type NameHash = [u8; 8];
 
-/// Names in one folder of a source, of which no more is needed than that they are there. Those of a folder follow one
-/// another, in any order.
+/// Names in one folder of a source. Only their existence counts. The names of a folder are sent one after the other,
+/// in any order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// Index of the source.
@@ -29,11 +29,11 @@ pub struct Content {
     pub folder: TreePath,
     /// Names in it.
     pub names: Vec<NameHash>,
-    /// Whether the folder has no others.
+    /// Whether these are the last names of the folder.
     pub complete: bool,
 }
 
-/// Checks what is in folders told at once; `open` is the one that is not complete.
+/// Checks the folders of one message; `open` is the folder whose names are not complete.
 pub(crate) fn check_content(
     told: &[Content],
     sources: usize,
@@ -67,14 +67,14 @@ impl Content {
     }
 }
 
-/// Something at the target that is not at the source.
+/// An entry at the target that is not at the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extraneous {
     /// Index of the source whose target it is in.
     pub source: u16,
     /// Its path below that.
     pub path: TreePath,
-    /// What it is; what is in a folder comes before it.
+    /// Its kind. The entries of a folder come before the folder.
     pub kind: Kind,
 }
 
@@ -88,14 +88,14 @@ pub(crate) fn check_extraneous(found: &[Extraneous]) -> Result<(), &'static str>
 /// Why a receiver has removed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Held {
+pub enum Withheld {
     /// The sender could not read all of its sources.
     LeftOut,
     /// There is more than [`Delete::most`].
     TooMany,
 }
 
-/// What became of what was not at the source: files, folders and links, each of them one.
+/// The result of a removal. Files, folders and links count as one each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removal {
     /// How many were found at the target.
@@ -105,13 +105,13 @@ pub struct Removal {
     /// How many could not be looked into or removed.
     pub failed: u64,
     /// Why none was removed, if that has a reason beside a dry run.
-    pub held: Option<Held>,
+    pub withheld: Option<Withheld>,
 }
 
 impl Removal {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let more = self.removed > self.extraneous;
-        if more || self.held.is_some() && self.removed > 0 {
+        if more || self.withheld.is_some() && self.removed > 0 {
             return Err("an account of what was removed that cannot be");
         }
         Ok(())

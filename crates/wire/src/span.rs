@@ -1,4 +1,4 @@
-//! Parts of a file that a receiver has from a copy that was interrupted, and what is said of them.
+//! Parts of a file that a receiver has from an interrupted copy, and the messages about them.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,35 +14,35 @@ pub struct Span {
 }
 
 impl Span {
-    /// Where it ends, in bytes; `None` beyond what a number can say.
+    /// Where it ends, in bytes; `None` if that does not fit into a number.
     pub fn end(&self) -> Option<u64> {
         self.offset.checked_add(self.len)
     }
 }
 
-/// What the receiver may have of one needed file. It is worth a comparison and nothing else: both ends
-/// hash each span before it counts.
+/// The parts of one needed file that the receiver may already have. Nothing but a comparison follows from them: both
+/// ends hash each span before it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// Which file of the answer it is.
     pub index: u16,
-    /// In order, apart from each other, each a multiple of [`MIN_BLOCK_BYTES`] but for one at the end
-    /// of the file.
+    /// The parts, in order and with gaps between them. Each is a multiple of [`MIN_BLOCK_BYTES`], except one at the
+    /// end of the file.
     pub spans: Vec<Span>,
 }
 
-/// What came of comparing a part that the receiver has with the sender's.
+/// The result of comparing a part of a file at the receiver with the same part at the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// Number of the file.
     pub file: u64,
     /// The part.
     pub span: Span,
-    /// Whether the receiver's is the same; if not it must be sent.
+    /// Whether the receiver's part is the same. If it is not, it must be sent.
     pub same: bool,
 }
 
-/// Whether `spans` are what [`Found::spans`] must be, as far as that shows without the file's size.
+/// Whether `spans` are as [`Found::spans`] requires, as far as that can be checked without the file's size.
 fn in_order(spans: &[Span]) -> bool {
     let mut from = 0;
     let Some((last, others)) = spans.split_last() else {
@@ -60,7 +60,7 @@ fn in_order(spans: &[Span]) -> bool {
         && follows(last)
 }
 
-/// What is wrong with what an answer of `needed` says of parts, if anything is.
+/// What is wrong with the parts in an answer of `needed`, if anything is.
 pub(crate) fn check_found(needed: &[bool], found: &[Found]) -> Result<(), &'static str> {
     let mut next = 0;
     let mut spans = 0;

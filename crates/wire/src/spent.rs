@@ -1,4 +1,4 @@
-//! What the threads of a copy have spent their time on.
+//! How the threads of a copy have spent their time.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,24 +10,25 @@ use crate::limits::MAX_SPENT_NS;
 pub enum Doing {
     /// It waits for its first block or piece.
     Start,
-    /// A sender waits for its next block: for the scan, for answers to offers, for a pipe. The thread that names
-    /// files waits for one.
+    /// A sender waits for its next block: for the scan, for answers to offers, for a pipe. The thread that gives
+    /// files their names waits for a file.
     Waiting,
-    /// It opens files and what is kept of them, makes folders and links, gives names.
+    /// It opens files, reads or sets their attributes, makes folders and links, gives names.
     Opening,
     /// It reads from the sources, or writes to the targets.
     Disk,
     /// It computes digests.
     Digest,
-    /// It seals or opens records, and whatever else it computes.
+    /// It encrypts or decrypts records, or computes anything else.
     Rest,
     /// A sender waits for its turn under the limit of the copy.
     Turn,
-    /// A sender waits until its socket takes data, or until the receiver has taken it; a receiver, until data comes.
+    /// A sender waits until its socket takes data, or until the receiver has confirmed it. A receiver waits until
+    /// data comes.
     Socket,
-    /// A receiver waits for the disk to have what was written: it flushes, or too much is behind.
+    /// A receiver waits for the disk: it flushes, or too much data is not on the disk yet.
     Flush,
-    /// A receiver waits for the thread that flushes and names complete files.
+    /// A receiver waits for the thread that flushes complete files and gives them their names.
     Naming,
 }
 
@@ -66,25 +67,25 @@ impl Doing {
     }
 }
 
-/// What one thread, or several together, have spent their time on, and what their sockets say.
+/// How one thread, or several in sum, have spent their time, with the statistics of their sockets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Nanoseconds of each [`Doing`], in their order.
     pub wall_ns: [u64; Doing::COUNT],
-    /// Of them, what the threads ran on a processor, by samples.
+    /// The part of it in which the threads ran on a processor, estimated from samples.
     pub cpu_ns: [u64; Doing::COUNT],
-    /// Nanoseconds in which they could have run and had no processor; 0 where the kernel does not say.
+    /// Nanoseconds in which they were ready to run and waited for a processor; 0 if the kernel does not say.
     pub delayed_ns: u64,
-    /// A sender's sockets had data waiting or in flight, in microseconds.
+    /// Microseconds in which a sender's sockets had data waiting or in flight.
     pub busy_us: u64,
-    /// Of that, the receiver's window was the limit.
+    /// The part of it in which the receiver's window was the limit.
     pub rwnd_limited_us: u64,
-    /// Of that, the send buffer was the limit.
+    /// The part of it in which the send buffer was the limit.
     pub sndbuf_limited_us: u64,
 }
 
 impl Spent {
-    /// Adds what others have spent.
+    /// Adds the times of others.
     pub fn add(&mut self, more: &Self) {
         for (all, one) in self.wall_ns.iter_mut().zip(more.wall_ns) {
             *all = all.saturating_add(one);

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{MAX_CONTROL_BYTES, MIN_LIMIT_BPS};
 
-/// What the user lets all data streams send together, whatever plan and steering say. The last one counts.
+/// The user's limit on what all data streams send together. It has priority over plan and steering. The last one
+/// applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// In bits per second, of what TCP carries; without a limit if absent.
@@ -14,7 +15,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Whether a copy can be held to this and still be seen to move.
+    /// Checks that a copy under this limit is fast enough to be told from one that hangs.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -26,10 +27,11 @@ impl Limit {
     }
 }
 
-/// What of a [`crate::StreamPlan`] can change while streams are open, whole: the last one counts.
+/// The part of a [`crate::StreamPlan`] that can change while streams are open. The last one applies, with all its
+/// values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steering {
-    /// Congestion control of each data stream; the one it has if absent.
+    /// Congestion control of each data stream; unchanged if absent.
     pub congestion_control: Option<String>,
     /// Number of data streams that carry payload, of those that the plan opened.
     pub streams: u16,
@@ -37,17 +39,17 @@ pub struct Steering {
     pub pacing_bps: Option<u64>,
 }
 
-/// What came of one [`Steering`].
+/// The result of one [`Steering`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steered {
     /// Nanoseconds since the sender's start of the job.
     pub at_ns: u64,
-    /// The congestion control in use then, or why all stays as it was.
+    /// The congestion control in use from then on, or why nothing was changed.
     pub taken: Result<String, String>,
 }
 
 impl Steering {
-    /// Whether this can be asked of streams of which the plan `opened` so many.
+    /// Checks that this steering is possible with `opened` streams.
     ///
     /// # Errors
     /// What is wrong with it.

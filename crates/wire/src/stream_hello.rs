@@ -3,7 +3,7 @@
 use crate::limits::MAX_STREAMS;
 use crate::piece::PieceError;
 
-/// Length of the receiver's first words on a connection that replaces another one, in bytes.
+/// Length of the receiver's first message on a connection that replaces another one, in bytes.
 pub const TAKEN_BYTES: usize = 8;
 
 const MAGIC: [u8; 8] = *b"\x89HOWDAS\n";
@@ -26,12 +26,12 @@ impl Connection {
     }
 }
 
-/// What the near end says first on each connection of a data stream, before any encryption, so that the
-/// far end needs to read no more of a stranger than this.
+/// The first bytes that the near end sends on each connection of a data stream. They are not encrypted, so the far
+/// end reads nothing more than these bytes from a stranger.
 ///
-/// On the first incarnation the sender's pieces follow. On each later one the receiver speaks first: how
-/// many pieces of this stream it has taken, on all its connections so far, in [`TAKEN_BYTES`] bytes,
-/// little-endian. The sender goes on behind them.
+/// On the first incarnation the sender's pieces follow. On each later one the receiver sends first how many pieces of
+/// this stream it has received on all its connections so far, in [`TAKEN_BYTES`] bytes, little-endian. The sender
+/// continues with the next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamHello {
     /// Keyed BLAKE3 of [`Connection::to_le_bytes`] under [`crate::FarHello::token`]. Compare it in
@@ -54,10 +54,10 @@ impl StreamHello {
         bytes
     }
 
-    /// The greeting that `bytes` are.
+    /// Reads a greeting from `bytes`.
     ///
     /// # Errors
-    /// [`PieceError::Greeting`] when they are none.
+    /// [`PieceError::Greeting`] when they are not a greeting.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, PieceError> {
         let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(PieceError::Greeting)?;
         let (proof, rest) = rest.split_first_chunk::<32>().ok_or(PieceError::Greeting)?;

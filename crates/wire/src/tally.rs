@@ -1,4 +1,4 @@
-//! What passed through data streams, and whether a stream's end says the same.
+//! Counts of what passed through data streams, and their check against the counts at a stream's end.
 
 use std::iter::Sum;
 
@@ -11,9 +11,9 @@ use crate::piece::{Piece, PieceError};
 pub struct Totals {
     /// Payload in bytes.
     pub bytes: u64,
-    /// Holes in bytes: they are told, and no zeros travel.
+    /// Holes in bytes. Their zeros are not sent.
     pub hole_bytes: u64,
-    /// Regular files, each counted where its first byte travels.
+    /// Regular files. Each is counted on the stream that carries its first byte.
     pub files: u64,
     /// Folders.
     pub folders: u64,
@@ -33,7 +33,7 @@ impl<'a> Sum<&'a Totals> for Totals {
 }
 
 impl Totals {
-    /// Adds what another stream carried; sums that overflow stay at the top.
+    /// Adds the counts of another stream. A sum that would overflow becomes the largest number.
     pub fn add(&mut self, other: &Self) {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.hole_bytes = self.hole_bytes.saturating_add(other.hole_bytes);
@@ -43,7 +43,7 @@ impl Totals {
         self.special_files = self.special_files.saturating_add(other.special_files);
     }
 
-    /// Takes away what another one counts of the same.
+    /// Subtracts counts that are part of these.
     pub fn take_away(&mut self, other: &Self) {
         self.bytes = self.bytes.saturating_sub(other.bytes);
         self.hole_bytes = self.hole_bytes.saturating_sub(other.hole_bytes);
@@ -83,8 +83,7 @@ impl Totals {
     }
 }
 
-/// Keeps account of one receiving stream: what came, that nothing follows its end, and that the
-/// end says what came.
+/// The counts of one receiving stream. It checks that nothing follows the end, and that the end has the same counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StreamTally {
     totals: Totals,
@@ -92,10 +91,10 @@ pub struct StreamTally {
 }
 
 impl StreamTally {
-    /// Takes the next piece into account.
+    /// Counts the next piece.
     ///
     /// # Errors
-    /// [`PieceError::Tally`] when the stream has ended or its end says something else.
+    /// [`PieceError::Tally`] when the stream has ended before, or when this is its end and has other counts.
     pub fn accept(&mut self, piece: &Piece) -> Result<(), PieceError> {
         if self.ended {
             return Err(PieceError::Tally);
@@ -112,7 +111,7 @@ impl StreamTally {
         Ok(())
     }
 
-    /// What came so far.
+    /// What has arrived so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }

@@ -1,22 +1,23 @@
-//! What becomes of a file whose pieces travel: it is whole once all of them are there, unless its
-//! sender gives it up.
+//! Whether a file that is sent in pieces is complete: it is once all pieces have arrived, unless the sender gives it
+//! up.
 //!
-//! A sender that cannot read a file to its end has sent parts of it, and perhaps others are on the
-//! way on other streams. It begins no more of them, fills up those it is in, and says behind each of
-//! these how much of the file has begun to travel. So the receiver knows when the last of a file that
-//! it drops has come, and need not remember which files were dropped.
+//! A sender gives a file up if it cannot read it to its end. By then parts of it have been sent, and others may be on
+//! their way on other streams. The sender begins no more pieces of it, and fills up the pieces that it has begun with
+//! zeros. Behind each of these it says how much of the file has begun to be sent. So the receiver knows when the last
+//! piece of a file that it drops has arrived, and need not remember which files were dropped.
 
 use std::num::NonZeroU64;
 
 use crate::piece::{FilePiece, PieceError};
 use crate::tally::Totals;
 
-/// What follows the payload of a [`FilePiece`], before its checksum; no checksum follows a verdict
-/// that gives the file up. It follows the header of a [`crate::Piece::There`] or a [`crate::Piece::Hole`] at once.
+/// Whether the sender gives the file up. It follows the payload of a [`FilePiece`], before the checksum. If the file
+/// is given up, no checksum follows. After a [`crate::Piece::There`] or a [`crate::Piece::Hole`] it follows the
+/// header at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// If the file is given up: how much of it has begun to travel or to be compared, on any stream, in
-    /// bytes. What of the piece could not be read is filled up with zeros.
+    /// If the file is given up: how many bytes of it have begun to be sent or compared, on any stream. The part of
+    /// the piece that could not be read is filled up with zeros.
     pub given_up: Option<NonZeroU64>,
 }
 
@@ -30,10 +31,10 @@ impl Verdict {
         ((!given_up << u64::BITS) | given_up).to_le_bytes()
     }
 
-    /// The verdict that `bytes` are.
+    /// Reads a verdict from `bytes`.
     ///
     /// # Errors
-    /// [`PieceError::Damaged`] when they are not as they were sent.
+    /// [`PieceError::Damaged`] when they were changed on their way.
     pub fn decode(bytes: [u8; Self::BYTES]) -> Result<Self, PieceError> {
         let number = u128::from_le_bytes(bytes) as u64;
         let verdict = Self {
@@ -46,19 +47,19 @@ impl Verdict {
     }
 }
 
-/// How much has come of one file.
+/// How much of one file has arrived.
 #[derive(Debug)]
 pub struct Arrivals {
     size: u64,
     come: Totals,
     found: Totals,
-    /// Compared and not the same, in bytes: that much comes on top.
+    /// Bytes that were compared and differ. They are sent in addition.
     differed: u64,
     given_up: Option<NonZeroU64>,
 }
 
 impl Arrivals {
-    /// A file of `size` bytes of which nothing has come.
+    /// A file of `size` bytes of which nothing has arrived.
     pub fn new(size: u64) -> Self {
         Self {
             size,
@@ -69,10 +70,10 @@ impl Arrivals {
         }
     }
 
-    /// Adds a piece whose payload has come.
+    /// Adds a piece whose payload has arrived.
     ///
     /// # Errors
-    /// [`PieceError::Tally`] when more comes than can, or two verdicts contradict each other.
+    /// [`PieceError::Tally`] when more arrives than the file has, or two verdicts contradict each other.
     pub fn add(&mut self, piece: &FilePiece, verdict: Verdict) -> Result<(), PieceError> {
         self.judge(piece, verdict, self.differed)?;
         self.come.add(&piece.totals());
@@ -89,10 +90,10 @@ impl Arrivals {
         Ok(())
     }
 
-    /// Adds a piece that was compared with what is here, and whether that is the same.
+    /// Adds a piece that was compared with the receiver's part, and whether both are the same.
     ///
     /// # Errors
-    /// As [`Self::add`], and when more differs than there is.
+    /// As [`Self::add`], and when more differs than was compared.
     pub fn compared(
         &mut self,
         piece: &FilePiece,
@@ -130,7 +131,7 @@ impl Arrivals {
         Ok(())
     }
 
-    /// What has come or was compared, in bytes.
+    /// Bytes that have arrived or were compared.
     fn count(&self) -> u64 {
         let Self { come, found, .. } = self;
         let come = come.bytes.saturating_add(come.hole_bytes);
@@ -138,23 +139,23 @@ impl Arrivals {
         count.saturating_add(self.differed)
     }
 
-    /// Whether its sender has given the file up.
+    /// Whether the sender has given the file up.
     pub fn given_up(&self) -> bool {
         self.given_up.is_some()
     }
 
-    /// Whether no more will come.
+    /// Whether no more of the file will arrive.
     pub fn ended(&self) -> bool {
         let all = self.size.saturating_add(self.differed);
         self.count() == self.given_up.map_or(all, NonZeroU64::get)
     }
 
-    /// What has come.
+    /// What has arrived.
     pub fn come(&self) -> Totals {
         self.come
     }
 
-    /// What was here already and is the same.
+    /// What the receiver already had, and is the same.
     pub fn found(&self) -> Totals {
         self.found
     }

@@ -1,27 +1,27 @@
-//! How a sender goes through its sources, as rsync's options say it.
+//! How a sender goes through its sources. The options are those of rsync.
 
 use serde::{Deserialize, Serialize};
 
-/// What of the sources is looked at. By default all of them, with links as links.
+/// Which parts of the sources are read. By default all of them, and links are copied as links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Walk {
-    /// Folders of another file system than that of their source are made, and nothing in them is looked at.
+    /// Whether folders on another file system than their source are made without what is in them.
     pub one_file_system: bool,
-    /// What becomes of symbolic links.
+    /// How symbolic links are copied.
     pub links: Links,
-    /// Links that lead out of what is copied are left out.
+    /// Whether links that point outside the copied tree are left out.
     pub safe_links: bool,
 }
 
-/// Which symbolic links are copied as what they lead to.
+/// Which symbolic links are followed: the file or folder that they point to is copied in their place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Links {
     /// None.
     #[default]
     Kept,
-    /// Those that lead out of what is copied.
+    /// Those that point outside the copied tree.
     Unsafe,
     /// All.
     Followed,

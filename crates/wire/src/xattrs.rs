@@ -7,7 +7,7 @@ use crate::flags::FileFlags;
 use crate::keep::Account;
 use crate::limits::{MAX_NAME_BYTES, MAX_XATTRS_BYTES};
 
-/// What an attribute takes beside its name and value, and an account beside its name, in bytes, at most.
+/// The most bytes that an attribute takes beside its name and value, and an account beside its name.
 const EACH_BYTES: usize = 8;
 
 /// One extended attribute.
@@ -28,17 +28,17 @@ pub struct Xattrs {
     pub flags: Option<FileFlags>,
 }
 
-/// What tells the extended attributes of two files apart.
+/// A digest by which the extended attributes of two files are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct XattrsSum {
-    /// Of a digest of the attributes, access lists among them.
+    /// Part of a digest of the attributes, including access lists.
     pub digest: u64,
     /// The flags; absent where they are not kept, or the file system has none.
     pub flags: Option<FileFlags>,
 }
 
-/// What the sender calls those whom its access lists tell by number, in the order of the numbers; only those that have
-/// a name.
+/// The sender's names of the users and groups in its access lists, in the order of their numbers. Those without a
+/// name are missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountNames {
     /// Users.
@@ -48,7 +48,7 @@ pub struct AccountNames {
 }
 
 impl Xattrs {
-    /// So many, in any order; `None` where they take more than travels.
+    /// These attributes, given in any order; `None` if they are too long to be sent.
     pub fn new(each: Vec<Xattr>) -> Option<Self> {
         Self::with_names(each, AccountNames::default())
     }
@@ -64,7 +64,7 @@ impl Xattrs {
         all.is_sound().then_some(all)
     }
 
-    /// As another end may say them.
+    /// Checks attributes that another end sends.
     #[cfg(test)]
     pub(crate) fn unchecked(each: Vec<Xattr>, names: AccountNames) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Xattrs {
         self.each.iter()
     }
 
-    /// The value of one, if there is one of that name.
+    /// The value of the attribute with that name, if there is one.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         let at = self
             .each
@@ -87,7 +87,7 @@ impl Xattrs {
         at.ok().map(|at| self.each[at].value.as_slice())
     }
 
-    /// What the sender calls a user or a group.
+    /// The sender's name of a user or a group.
     pub fn name_of(&self, who: Who) -> Option<&Account> {
         let (accounts, number) = match who {
             Who::User(number) => (&self.names.users, number),
@@ -98,7 +98,7 @@ impl Xattrs {
         at.ok().map(|at| &accounts[at])
     }
 
-    /// What they take, in bytes.
+    /// Their length, in bytes.
     pub fn bytes(&self) -> usize {
         let each = self.each.iter();
         let each = each.map(|one| one.name.len() + one.value.len() + EACH_BYTES);
@@ -107,7 +107,7 @@ impl Xattrs {
         each.chain(names.map(|len| len + EACH_BYTES)).sum()
     }
 
-    /// Whether they can be those of a file.
+    /// Whether a file can have them.
     pub(crate) fn is_sound(&self) -> bool {
         let named =
             |one: &Xattr| (1..=MAX_NAME_BYTES).contains(&one.name.len()) && !one.name.contains(&0);

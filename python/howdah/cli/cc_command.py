@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from howdah import HowdahError, document
-from howdah.cli.shown import print_parts
 from howdah.cli.table import WrongLine
 from howdah.library import congestion
 from howdah.words import cc as report
+from howdah.words.terminal import print_parts
 
 T = TypeVar("T")
 

@@ -151,8 +151,8 @@ def status(*, at: str | None, json: bool) -> None:
         document.show(found)
         return
     # Here and below, since agents and controllers need no display.
-    from howdah.cli.shown import print_parts  # noqa: PLC0415
     from howdah.words.control import shown  # noqa: PLC0415
+    from howdah.words.terminal import print_parts  # noqa: PLC0415
 
     print_parts(shown(document.strange(found)))
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from howdah import Archive, HowdahError, document, interrupt
 from howdah.cli.cp import COMMANDS
-from howdah.cli.ended import ended
 from howdah.cli.table import Read, as_typed, spell
 from howdah.guarded import write_no_more
 from howdah.library.copy import PATIENCE_S, PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
+from howdah.library.ended import ended
 from howdah.text import printable
 from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s

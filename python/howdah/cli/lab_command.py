@@ -14,11 +14,11 @@ from rich.table import Table
 
 from howdah import HowdahError, document
 from howdah._native import format_duration
-from howdah.cli.shown import print_parts
 from howdah.library import lab
 from howdah.library.lab import LabEntry, LabReady
 from howdah.values.link import LinkStats
 from howdah.words.lab import in_short, tables
+from howdah.words.terminal import print_parts
 
 
 def run(

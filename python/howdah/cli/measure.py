@@ -1,4 +1,6 @@
-"""The tables of ``howdah probe``, ``sweep`` and ``traffic``, and what ``probe`` does."""
+"""The tables of ``howdah probe``, ``sweep`` and ``traffic``, and what ``probe`` and ``traffic`` do."""
+
+import sys
 
 from howdah.bounds import PROBED_S, TRAFFIC_S
 from howdah.cli.table import FAR_HOWDAH, QUIET, Argument, Command, Option, as_json, duration, path
@@ -93,7 +95,7 @@ docs/sweep.md has every key.""",
     Command(
         "traffic",
         "Send background traffic to another host, by a pattern: TCP, UDP, bursts, reliable blasts.",
-        run="traffic_command.traffic",
+        run="measure.traffic",
         rows={
             "What is sent": [
                 Argument("PATTERN.toml", "What to send.", key="pattern"),
@@ -153,10 +155,8 @@ def probe(
     quiet: bool,
 ) -> int:
     """Measures and returns the exit code. Raises HowdahError."""
-    import sys  # noqa: PLC0415
-
     from howdah import HowdahError, document, interrupt  # noqa: PLC0415
-    from howdah.cli.ended import ended  # noqa: PLC0415
+    from howdah.library.ended import ended  # noqa: PLC0415
     from howdah.library.probe import ProbeRequest, carry_out  # noqa: PLC0415
     from howdah.words.probe import display, in_words  # noqa: PLC0415
 
@@ -176,4 +176,39 @@ def probe(
             print(f"Record: howdah archive show {record.id}")
     if unkept:
         raise HowdahError(unkept[0])
+    return done.exit_code
+
+
+def traffic(
+    *,
+    pattern: str,
+    host: str,
+    lasting: float | None,
+    dry_run: bool,
+    far_howdah: str | None,
+    json: bool,
+    quiet: bool,
+) -> int:
+    """Sends, and returns the exit code; what went wrong is one line on standard error."""
+    from howdah import document, interrupt  # noqa: PLC0415
+    from howdah.library.ended import ended  # noqa: PLC0415
+    from howdah.library.traffic import carry_out, traffic_request  # noqa: PLC0415
+    from howdah.text import printable  # noqa: PLC0415
+    from howdah.words.traffic import display, summary  # noqa: PLC0415
+
+    interrupt.install()
+    request = traffic_request(pattern, host, sys.argv, for_s=lasting, far_howdah=far_howdah)
+    if dry_run:
+        if json:
+            document.show(request.pattern)
+        else:
+            print(request.pattern.in_words())
+        return 0
+    done = ended(lambda: carry_out(request, display(request.pattern, silent=json or quiet)))
+    if json:
+        document.show(done.record)
+    elif not quiet and done.record.traffic is not None:
+        print(summary(done.record, kept=done.problems in ([], [done.record.error])))
+    for problem in done.problems:
+        print(f"howdah: {printable(problem)}", file=sys.stderr)
     return done.exit_code

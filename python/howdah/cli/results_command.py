@@ -53,8 +53,8 @@ def paths(*, json: bool) -> None:
     if not found:
         print("nothing is remembered yet; each copy of some seconds leaves it: howdah cp SRC... DST")
         return
-    from howdah.cli.shown import print_parts  # noqa: PLC0415
     from howdah.words.paths import table  # noqa: PLC0415
+    from howdah.words.terminal import print_parts  # noqa: PLC0415
 
     print_parts(table(found))
 
@@ -124,9 +124,9 @@ def profile(
     json: bool,
 ) -> None:
     """Prints throughput by RTT of the runs chosen. Raises HowdahError."""
-    from howdah.cli.shown import print_parts  # noqa: PLC0415
     from howdah.library.profile import profile as study  # noqa: PLC0415
-    from howdah.words.profile import parts  # noqa: PLC0415
+    from howdah.words.results import parts  # noqa: PLC0415
+    from howdah.words.terminal import print_parts  # noqa: PLC0415
 
     found = study(
         path=path,
@@ -189,7 +189,7 @@ def select(
 ) -> None:
     """Prints what to take for a transfer, and why. Raises HowdahError."""
     from howdah.library.select import select as selected  # noqa: PLC0415
-    from howdah.words.selection import in_lines  # noqa: PLC0415
+    from howdah.words.results import in_lines  # noqa: PLC0415
 
     interrupt.install()
     found = selected(
@@ -218,7 +218,7 @@ def report(*, sweep: str | None, path: str | None, output: Path | None, json: bo
             "--json and the page would both go to standard output; give -o a file, or leave one of them out"
         )
     from howdah.library.report import report as made  # noqa: PLC0415
-    from howdah.words.report import in_words  # noqa: PLC0415
+    from howdah.words.results import report_in_words  # noqa: PLC0415
 
     whole = made(path=path, sweep=sweep)
     target = output or (None if json else Path("report.html"))
@@ -227,7 +227,7 @@ def report(*, sweep: str | None, path: str | None, output: Path | None, json: bo
     if json:
         document.show(whole.contents)
     else:
-        words = in_words(document.strange(whole.contents), target)
+        words = report_in_words(document.strange(whole.contents), target)
         print(words, file=sys.stderr if str(target) == "-" else sys.stdout)
 
 

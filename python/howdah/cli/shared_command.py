@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 
 from howdah import document, interrupt
-from howdah.cli.ended import ended
-from howdah.cli.shown import print_parts
 from howdah.library import dataset as datasets
 from howdah.library import recognition
+from howdah.library.ended import ended
 from howdah.text import count
 from howdah.words.shared import Lines, compared, heard, summary, table, total_s, trained
+from howdah.words.terminal import print_parts
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from howdah import HowdahError, document, interrupt
 from howdah.arguments import BadArgument
-from howdah.cli.ended import ended
+from howdah.library.ended import ended
 from howdah.library.sweep import SweepDisplay, carry_out, refusal, remaining, sweep_plan, total_s
 from howdah.text import printable
 from howdah.words.sweep import SweepLines, summary, table

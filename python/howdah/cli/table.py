@@ -81,10 +81,10 @@ def share(text: str) -> float:
 
 def port_range(text: str) -> tuple[int, int]:
     """The first and the last port. Raises HowdahError."""
-    from howdah.ports import parse  # noqa: PLC0415
+    from howdah.bounds import ports  # noqa: PLC0415
 
     try:
-        return parse(text)
+        return ports(text)
     except ValueError:
         raise HowdahError(f"{text} is not a range of ports; give for example 50000-50100") from None
 

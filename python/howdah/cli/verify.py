@@ -1,12 +1,16 @@
-"""The table of ``howdah verify``."""
+"""``howdah verify``: its table, and what it does."""
 
 from howdah.cli.table import FAR_HOWDAH, Argument, Command, Option, as_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from howdah.values.verification import Algorithm
 
 COMMANDS = (
     Command(
         "verify",
         "Check files against a list of digests, here or at a far host.",
-        run="verify_command.verify",
+        run="verify.verify",
         text="Each file is read from its disk, past the page cache, by all cores of the host that has it.",
         rows={
             "What is checked": [
@@ -37,3 +41,32 @@ Exit code 0: every listed file has its digest. 1: some do not, and standard outp
 missing, unreadable or extra. Lists have the format of b3sum, sha256sum and md5sum (docs/verify.md).""",
     ),
 )
+
+
+def verify(
+    *,
+    manifest: str,
+    at: str,
+    algorithm: "Algorithm | None",
+    extra: bool,
+    far_howdah: str | None,
+    json: bool,
+    quiet: bool,
+) -> int:
+    """Checks, prints what does not agree, and returns the exit code. Raises HowdahError."""
+    from howdah import document, interrupt  # noqa: PLC0415
+    from howdah.library.verify import carry_out, listed_in  # noqa: PLC0415
+    from howdah.words.verification import Shown, in_short  # noqa: PLC0415
+
+    interrupt.install()
+    listed = listed_in(manifest, algorithm)
+    shown = Shown(listed.files, findings=not json, progress=not (json or quiet))
+    try:
+        result = carry_out(listed, at, shown, extra=extra, far_howdah=far_howdah)
+    finally:
+        shown.clear()
+    if json:
+        document.show(result)
+    elif not quiet:
+        print(in_short(result))
+    return 0 if result.agrees else 1

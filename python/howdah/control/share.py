@@ -223,8 +223,11 @@ class ShareRequest:
         self._requested_s: float | None = None
         self._in_force_s: float | None = None
         self._samples: list[ShareSample] = []
+        self._unheard_s: float | None = None
+        self._told = False
+        self._news: str | None = None
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread = threading.Thread()
 
     def __enter__(self) -> Self:
         status = self._found()
@@ -235,7 +238,7 @@ class ShareRequest:
                 self._renew()
                 self._wait()
                 # Logging in may take longer than a request lasts.
-                self._thread.start()
+                self._have_it_followed()
         except BaseException:
             self._give_back()
             raise
@@ -253,8 +256,7 @@ class ShareRequest:
         """Begins the transfer, its payload so much later; a share not asked for yet is asked for in time."""
         self._after_s = max(0.0, payload_s - ANSWER_S)
         self._begun = True
-        if not self._thread.is_alive():
-            self._thread.start()
+        self._have_it_followed()
 
     @property
     def share(self) -> Share:
@@ -262,6 +264,11 @@ class ShareRequest:
         return Share(
             flow=self._flow.flow, rate_bps=self._flow.share_bps, most_bps=self._most_bps, policy=self._policy
         )
+
+    def news(self) -> str | None:
+        """A line, once, where the controller has not answered for PATIENCE_S, or does so again."""
+        news, self._news = self._news, None
+        return news
 
     def to_record(self) -> Shared:
         """The share as a Record keeps it."""
@@ -330,11 +337,17 @@ class ShareRequest:
             f"{self._client.address} now has another policy, {status.policy}; start the copy again"
         )
 
+    def _have_it_followed(self) -> None:
+        """Begins a thread that follows the share, also where an unforeseen error has ended the one before."""
+        if not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._follow, daemon=True)
+            self._thread.start()
+
     def _follow(self) -> None:
         """Makes the request if that is left to do, renews it, and notes the share once the transfer began."""
         renew_s = time.monotonic() + (RENEWED_S if self._requested else self._after_s)
         while not self._ended.wait(min(LOOK_S, max(0.0, renew_s - time.monotonic()))):
-            with contextlib.suppress(HowdahError):
+            try:
                 if self._requests and time.monotonic() >= renew_s:
                     renew_s = time.monotonic() + LOOK_S
                     self._renew()
@@ -344,8 +357,24 @@ class ShareRequest:
                         continue
                 if self._begun:
                     self._look()
+                    self._heard()
+            except HowdahError as error:
+                self._unheard(error)
             if not self._requests:
                 renew_s = math.inf
+
+    def _heard(self) -> None:
+        self._unheard_s = None
+        if self._told:
+            self._told, self._news = False, f"the controller at {self._client.address} answers again"
+
+    def _unheard(self, error: HowdahError) -> None:
+        now_s = time.monotonic()
+        self._unheard_s = self._unheard_s or now_s
+        if self._in_force_s is not None and self._begun:
+            self._samples.append(ShareSample(t_s=now_s - self._in_force_s))
+        if self._begun and not self._told and now_s - self._unheard_s >= PATIENCE_S:
+            self._told, self._news = True, f"{error}; meanwhile {self._flow.flow} may be at its minimum"
 
     def _look(self) -> None:
         mine = self._own(self._client.status())

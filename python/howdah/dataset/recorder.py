@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from howdah import HowdahError, decoding, interrupt
-from howdah.cc import controls
+from howdah.cc import programs
 from howdah.dataset.plan import DatasetPlan, Run
 from howdah.dataset.run import RunFailed, RunMade, RunResult, RunTask
 from howdah.lab.processes import DIES_WITH_PARENT
@@ -68,7 +68,7 @@ def record(
         except OSError as error:
             raise HowdahError(f"cannot make {folder / name}: {error.strerror}; give another folder") from None
     show.begins(plan, todo, cores)
-    with controls.provided(plan.controls()) as found, _Workers(folder, cores, found) as workers:
+    with programs.provided(plan.controls()) as found, _Workers(folder, cores, found) as workers:
         state = DatasetResult([], 0, [], 0)
         try:
             return _all(plan, deque(todo), workers, state, show)

@@ -16,9 +16,9 @@ import msgspec
 
 from howdah import __version__
 from howdah._native import format_bytes, format_duration, format_rate
+from howdah.bounds import ports_in_words
 from howdah.decide import Path, shared
 from howdah.doctor.facts import Facts
-from howdah.ports import in_words
 from howdah.remote.dataport import Tried
 from howdah.values import sizes
 from howdah.values.record import HostLimits
@@ -295,13 +295,13 @@ RANGE = (50000, 50999)
 def judge_port(tried: Tried) -> HostFinding:
     """The finding. Where a firewall lets in some ports of a range and others not, each is named."""
     answering = ", ".join(map(str, tried.open))
-    which = "its kernel chose it" if tried.ports is None else f"of {in_words(tried.ports)}"
+    which = "its kernel chose it" if tried.ports is None else f"of {ports_in_words(tried.ports)}"
     if not tried.closed:
         return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}")
     found = "closed: " + "; ".join(f"{tried.far}:{port}: {why}" for port, why in tried.closed.items())
     if answering:
         found += f"; {answering} answers"
-    ports = in_words(tried.ports or RANGE)
+    ports = ports_in_words(tried.ports or RANGE)
     ask = (
         "ask the administrator of its firewall to let in "
         f"TCP from {tried.near or 'here'} to {tried.far}, ports {ports}"

@@ -10,19 +10,18 @@ from howdah import HowdahError
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.archive import Archive
 from howdah.arguments import BadArgument, check_one_of, check_types, check_within, plain, typed
-from howdah.bounds import Bounds, times
+from howdah.bounds import PORT_MAX, Bounds, times
 from howdah.library.ended import Name, log, record_of
-from howdah.ports import PORT_MAX
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import PIPE, Route, parse, route
 from howdah.remote.far import greet
 from howdah.remote.messages import Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display, Quiet
-from howdah.transfer.names import listed
+from howdah.transfer.incomplete import check_pipe
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.planning import plan_only
-from howdah.transfer.request import FAIRNESS, Given, Request
+from howdah.transfer.request import FAIRNESS, Given, Request, listed
 from howdah.transfer.run import run
 from howdah.transfer.what import (
     Rule,
@@ -394,10 +393,7 @@ def copy_request(
         before_s=before_s,
     )
     if way.pipe:
-        # Other copies do not load it.
-        from howdah.transfer import piped  # noqa: PLC0415
-
-        piped.check(asked)
+        check_pipe(asked)
     return asked
 
 

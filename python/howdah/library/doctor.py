@@ -39,7 +39,9 @@ def examine(
     if host is not None:
         # Loaded only here: ssh is not needed to look at this host.
         from howdah.remote.dataport import try_ports  # noqa: PLC0415
+        from howdah.remote.endpoints import bare  # noqa: PLC0415
 
+        host = bare(host)
         far, tried = try_ports(host, far_howdah, ports)
     measured_s = far.rtt_s if far else None
     source = "given" if rtt_s else f"measured to {host}" if measured_s else "assumed"

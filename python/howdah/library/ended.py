@@ -1,7 +1,8 @@
 """How a run that was called for ends: with its record, or with an error that carries it."""
 
 import os
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from howdah import HowdahError, interrupt
 from howdah.values.record import Record
@@ -45,3 +46,25 @@ def log(text: str) -> None:
         import logging  # noqa: PLC0415
 
         logging.getLogger("howdah").info("%s", text.rstrip())
+
+
+class Ended(NamedTuple, Generic[DoneT]):
+    """A run that began, however it ended."""
+
+    record: DoneT
+    """The record, or the account of what was made."""
+    problems: list[str]
+    """A line each: what ended the run, and why its record could not be kept."""
+    exit_code: int
+
+
+def ended(run: Callable[[], DoneT]) -> Ended[DoneT]:
+    """Makes a run. Raises what ``run`` raises without a record, since then nothing had begun."""
+    try:
+        return Ended(run(), [], 0)
+    except (HowdahError, interrupt.Interrupted) as problem:
+        record: Any = problem.record
+        if record is None:
+            raise
+        code = 128 + problem.number if isinstance(problem, interrupt.Interrupted) else 1
+        return Ended(record, [str(problem), *getattr(problem, "__notes__", [])], code)

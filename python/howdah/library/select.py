@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from howdah import interrupt
 from howdah.archive import Archive
 from howdah.arguments import typed
+from howdah.remote.endpoints import bare
 
 if TYPE_CHECKING:
     from howdah.profiles.selection.answer import SelectionReport
@@ -43,15 +44,15 @@ def select(
     """
     # numpy is not loaded by a program that copies. A C extension whose loading is broken off crashes later.
     with interrupt.Held():
-        from howdah.decide.ask import Question, ask  # noqa: PLC0415
+        from howdah.decide.ask import ask  # noqa: PLC0415
 
-    question = Question(
+    return ask(
         rtt_s=rtt_s,
-        host=host,
+        host=None if host is None else bare(host),
         path=path,
         capacity_bps=capacity_bps,
         size_bytes=size_bytes,
         extrapolate=extrapolate,
         far_howdah=far_howdah,
+        archive=archive,
     )
-    return ask(question, archive)

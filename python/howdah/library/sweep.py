@@ -8,7 +8,7 @@ import msgspec
 from howdah.archive import Archive
 from howdah.arguments import BadArgument, check_above_0, typed
 from howdah.library.ended import Name, unless_stopped
-from howdah.measure import default, schedule
+from howdah.measure import schedule
 from howdah.measure import sweep as measured
 from howdah.measure.plan import SweepPlan, load_plan
 from howdah.measure.runs import RunMeasured
@@ -82,7 +82,7 @@ def sweep_plan(what: Name, *, for_s: float | None = None, far_howdah: str | None
             )
         plan = load_plan(Path(what))
         return msgspec.structs.replace(plan, far_howdah=far_howdah or plan.far_howdah)
-    return default.plan(str(what), far_howdah, for_s)
+    return schedule.plan(str(what), far_howdah, for_s)
 
 
 def remaining(plan: SweepPlan) -> Todo:

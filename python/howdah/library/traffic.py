@@ -8,6 +8,7 @@ from howdah.archive import Archive
 from howdah.arguments import check_within, typed
 from howdah.bounds import TRAFFIC_S
 from howdah.library.ended import Name, record_of
+from howdah.remote.endpoints import bare
 from howdah.traffic.account import LoadSample
 from howdah.traffic.pattern import load_pattern
 from howdah.traffic.run import TrafficDisplay, TrafficRequest, run
@@ -57,7 +58,7 @@ def traffic_request(
     check_within("for_s", for_s, TRAFFIC_S, mend="leave it out for the pattern's")
     loads = load_pattern(Path(pattern), for_s)
     # An IPv6 address may end with colons of its own.
-    name = host.removesuffix(":") if host.count(":") == 1 else host
+    name = bare(host.removesuffix(":") if host.count(":") == 1 else host)
     if not name or name.startswith("-") or any(mark in name for mark in " /[]"):
         raise HowdahError(f"{host!r} is not a host; write: howdah traffic PATTERN.toml HOST")
     return TrafficRequest(printable_command(command), loads, name, far_howdah)

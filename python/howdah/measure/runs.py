@@ -18,6 +18,7 @@ from howdah.measure.plan import SweepPlan
 from howdah.measure.schedule import PlannedRun
 from howdah.remote import endpoints
 from howdah.remote.far import greet
+from howdah.transfer.again import LEAST_UNANSWERED_S
 from howdah.transfer.display import Quiet
 from howdah.transfer.request import Request
 from howdah.transfer.run import run
@@ -125,6 +126,8 @@ def _request(task: BlockTask, planned: PlannedRun) -> Request:
             attempt=planned.attempt,
         ),
         keeps_far_end=False,
+        # What goes on after a longer silence has measured the outage.
+        patience_s=LEAST_UNANSWERED_S,
     )
 
 

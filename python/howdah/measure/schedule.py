@@ -1,4 +1,4 @@
-"""The schedule of a sweep: the order of its runs, which of them are left, and how long they take.
+"""The schedule of a sweep: the order of its runs, what is left, how long it takes, and a plan in that time.
 
 The order is that of randomised complete blocks. Each repeat is one pass over everything, its RTTs in an
 order of their own, and within an RTT its cells. So what drifts on the machine or the path meets all
@@ -8,15 +8,24 @@ brought up once a block.
 Source: R. A. Fisher, The Design of Experiments, 1935, chapter IV.
 """
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
+from howdah import HowdahError
+from howdah._native import format_duration
 from howdah.archive import Archive
 from howdah.archive.store import Selection
-from howdah.measure.plan import SweepCell, SweepPlan
-from howdah.values.record import Record
+from howdah.cc import programs
+from howdah.measure.plan import Ranges, SweepCell, SweepPlan
+from howdah.remote.endpoints import bare
+from howdah.remote.far import greet
+from howdah.values.path import ASSUMED_RTT_S
+from howdah.values.plan import BUFFER_BYTES_MAX
+from howdah.values.record import HostLimits, Record
+from howdah.values.sizes import BUFFER_MIN_BYTES, HEADROOM, TARGET_RATE_BPS
 
 T = TypeVar("T")
 
@@ -109,7 +118,7 @@ LAB_ROUND_TRIPS = 12
 LAB_TOUCHED_BPS = 12e9
 """The rate at which a lab touches the memory that its sockets will take."""
 ASSUMED_RATE_BPS = 10e9
-ASSUMED_RTT_S = 0.05
+UNMEASURED_RTT_S = 0.05
 """The round trip of a host's path that nothing has measured yet."""
 
 
@@ -139,4 +148,68 @@ def _begin_s(block: Block, plan: SweepPlan) -> float:
 
 
 def _rtt_s(rtt_ns: int | None) -> float:
-    return ASSUMED_RTT_S if rtt_ns is None else max(rtt_ns, 1) / 1e9
+    return UNMEASURED_RTT_S if rtt_ns is None else max(rtt_ns, 1) / 1e9
+
+
+STREAMS = (1, 4, 8)
+TIME_S = (5.0, 10.0, 60.0)
+"""The time of one run: at first, when there is time for REPEATS[0] of them, and at most."""
+REPEATS = (3, 10)
+"""Repeats at first and at most. The HPDC 2017 paper has ten."""
+TIME_LEAST_S = 1.0
+
+
+def plan(host: str, far_howdah: str | None, for_s: float | None) -> SweepPlan:
+    """All controls that this host has × streams × buffers autotuned and as the path needs, within ``for_s``.
+
+    Raises HowdahError when the host does not answer, or the time is too short to say anything.
+    """
+    here, host = HostLimits.here(), bare(host)
+    far = greet(host, far_howdah)
+    rtt_s = far.rtt_s or ASSUMED_RTT_S
+    names = programs.available(programs.SWEPT, here)
+    explicit = _explicit_bytes(rtt_s, here, far.limits)
+    buffers = (None, explicit) if explicit is not None else (None,)
+    cells = len(names) * len(STREAMS) * len(buffers)
+    time_s, repeats = fitted(cells, RUN_S + RUN_ROUND_TRIPS * rtt_s, for_s)
+    ranges = Ranges(tuple(names), STREAMS, buffers, (), (time_s,), (), repeats)
+    return SweepPlan(name=_name(host), host=host, far_howdah=far_howdah, ranges=(ranges,))
+
+
+def fitted(cells: int, beside_s: float, for_s: float | None) -> tuple[float, int]:
+    """Time of a run and repeats of each cell within ``for_s``, when a run costs ``beside_s`` beside its time.
+
+    First repeats, for without them nothing can be said of how sure it is; then time, for the ramp-up to weigh
+    less; then both to their most. Raises HowdahError when not even one short run of each cell fits.
+    """
+    least_s = cells * (TIME_LEAST_S + beside_s)
+    if for_s is None:
+        return TIME_S[0], REPEATS[0]
+    if for_s < least_s:
+        raise HowdahError(
+            f"{format_duration(for_s)} is too short: {cells} configurations take at least "
+            f"{format_duration(math.ceil(least_s))}; give more time, or a plan with fewer of them"
+        )
+    a_run_s = for_s / cells
+    repeats = max(1, min(REPEATS[0], int(a_run_s // (TIME_S[0] + beside_s))))
+    if a_run_s > REPEATS[0] * (TIME_S[1] + beside_s):
+        repeats = min(REPEATS[1], int(a_run_s // (TIME_S[1] + beside_s)))
+    time_s = min(TIME_S[2], a_run_s / repeats - beside_s)
+    return math.floor(time_s * 10) / 10, repeats
+
+
+def _explicit_bytes(rtt_s: float, here: HostLimits, far: HostLimits) -> int | None:
+    """The buffer that one stream needs for 10 Gb/s, a power of two, so that it is the same the next time."""
+    needed = max(BUFFER_MIN_BYTES, HEADROOM * TARGET_RATE_BPS / 8 * rtt_s)
+    wanted = min(1 << round(math.log2(needed)), BUFFER_BYTES_MAX)
+    allowed = (
+        BUFFER_BYTES_MAX if here.privileged else here.wmem_max_bytes,
+        BUFFER_BYTES_MAX if far.privileged else far.rmem_max_bytes,
+    )
+    return wanted if wanted <= min(allowed) else None
+
+
+def _name(host: str) -> str:
+    """The letters, digits, dots and dashes of the host, without a user name before it."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in ".-_") else "-" for c in host.rpartition("@")[2])
+    return kept.strip(".-_")[:64] or "host"

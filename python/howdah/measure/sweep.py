@@ -13,7 +13,7 @@ import msgspec
 from howdah import HowdahError, decoding, interrupt, lab
 from howdah.archive import Archive
 from howdah.arguments import NotHere, literal
-from howdah.cc import controls
+from howdah.cc import programs
 from howdah.lab.session import Process
 from howdah.measure import schedule
 from howdah.measure.plan import SweepPlan
@@ -61,7 +61,7 @@ def sweep(plan: SweepPlan, show: SweepDisplay, *, command: list[str], beside_oth
     records, late = [], 0
     try:
         with (
-            controls.provided(plan.controls() if todo else []) as found,
+            programs.provided(plan.controls() if todo else []) as found,
             contextlib.closing(_events(plan, todo, found, command)) as events,
         ):
             for event in events:
@@ -84,7 +84,7 @@ def refusal(plan: SweepPlan, todo: Todo, *, beside_others: bool) -> HowdahError 
     if not beside_others and (busy := _busy()) is not None:
         return busy
     here = HostLimits.here()
-    whys = (controls.refusal(name, here) for name in (plan.controls() if todo else []))
+    whys = (programs.refusal(name, here) for name in (plan.controls() if todo else []))
     if why := next(filter(None, whys), None):
         return HowdahError(why)
     try:

@@ -14,8 +14,9 @@ import msgspec
 
 from howdah import HowdahError, __version__, _native, decoding, document, interrupt
 from howdah.probing.prober import TICK_S
-from howdah.remote import ssh
+from howdah.remote import process, ssh
 from howdah.remote.answers import ended, not_howdah
+from howdah.remote.endpoints import bare
 
 _END_S = 2.0
 _GREETING_BYTES_MAX = 4096
@@ -25,7 +26,7 @@ class Target:
     """A HOST from a command line, as ssh or a resolver understands it."""
 
     def __init__(self, host: str) -> None:
-        self.host = host
+        host = self.host = bare(host)
         self.name = host.rpartition("@")[2]
         """The host without the user."""
         if not self.name or not host.isprintable() or host.startswith("-") or any(c in host for c in " /[]"):
@@ -132,7 +133,7 @@ class FarResponder:
     """A running ``ssh HOST howdah respond``, which ends with the ``with`` block."""
 
     def __init__(self, login: ssh.Login, far_howdah: str | None, *, asks: bool) -> None:
-        self._far = ssh.FarProcess(login, login.start(far_howdah, asks=asks, role="respond"))
+        self._far = process.FarProcess(login, login.start(far_howdah, asks=asks, role="respond"))
         self._done = False
 
     def __enter__(self) -> "FarResponder":
@@ -153,7 +154,7 @@ class FarResponder:
             interrupt.check()
             if deadline is not None and time.monotonic() > deadline:
                 raise HowdahError(f"ssh to {host} did not answer within {within_s:g} s; try: ssh {host} true")
-            if ssh.readable(far.read_fd, TICK_S):
+            if process.readable(far.read_fd, TICK_S):
                 piece = os.read(far.read_fd, _GREETING_BYTES_MAX)
                 said += piece
                 if not piece or len(said) > _GREETING_BYTES_MAX:

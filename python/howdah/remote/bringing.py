@@ -13,7 +13,7 @@ from typing import NamedTuple
 from howdah import HowdahError, interrupt
 from howdah._native import format_bytes
 from howdah.remote.far_command import BRING, MISSING, Brought
-from howdah.remote.ssh import FarProcess
+from howdah.remote.process import FarProcess
 from howdah.text import printable
 
 _WRITE_BYTES = 4096

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from howdah import HowdahError, decoding
 from howdah.remote.far import greeted
 from howdah.remote.messages import FarHello, PortTried
-from howdah.remote.ssh import Login, readable
+from howdah.remote.process import readable
+from howdah.remote.ssh import Login
 from howdah.remote.standby import FarSession
 
 DRAWS = 3

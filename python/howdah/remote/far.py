@@ -10,10 +10,9 @@ import msgspec
 from howdah import HowdahError, decoding, document, interrupt
 from howdah._native import format_duration
 from howdah.remote import standby
-from howdah.remote.answers import FOREIGN, ended, not_howdah, not_started
+from howdah.remote.answers import FOREIGN, ended, may_pass, not_howdah, not_started, turned_away
 from howdah.remote.far_command import ANEW, MISSING, brought
 from howdah.remote.messages import FarHello
-from howdah.remote.ssh import may_pass, turned_away
 from howdah.remote.standby import FarSession, take
 from howdah.text import INSTALL
 

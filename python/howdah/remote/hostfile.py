@@ -2,7 +2,7 @@
 
 import msgspec
 
-from howdah import HowdahError, ports
+from howdah import HowdahError, bounds
 from howdah._native import check_host_pattern
 from howdah.tomlfile import Tables
 from howdah.values.limit import Limits
@@ -23,7 +23,7 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def range(self) -> tuple[int, int] | None:
         """The ports of which the far end opens one. Raises ValueError, in words."""
-        return None if self.ports is None else ports.parse(self.ports)
+        return None if self.ports is None else bounds.ports(self.ports)
 
     def limits(self) -> Limits:
         """What copies from and to there may send. Raises HowdahError."""

@@ -1,4 +1,4 @@
-"""How the far ends of a copy between two other hosts reach one another: which connects, and where to.
+"""The far ends of a copy between two other hosts: which connects, and where to; when payload began to move.
 
 Each tries the data port of the other, both at once, while no job has been given. The one that sends connects
 if it can, else the one that receives (after RFC 8305). What a far end says of its own address counts only as
@@ -12,10 +12,13 @@ import time
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from howdah import HowdahError, decoding, interrupt
 from howdah.remote.far import TICK_S, ConnectionLost
 from howdah.remote.messages import Between, FarHello, PortTried
 from howdah.remote.standby import FarSession
+from howdah.values.outcome import Outcome
 
 _ALONE_S = 1.5
 """The time that the sending end has to itself; a firewall that drops keeps it waiting for some seconds."""
@@ -144,3 +147,24 @@ def _tried(one: FarEnd, other: FarEnd) -> PortTried | None:
     if answer is None and far.exit_status(0.0) is not None:
         raise ConnectionLost(f"{one.name} ended before it had tried the data port")
     return None if answer is None else decoding.from_json(answer, PortTried)
+
+
+def with_its_begin(outcome: Outcome) -> Outcome:
+    """The outcome with the time at which payload began to move; without, where no thread has booked it.
+
+    This host sees the begin late, by the first report of what has arrived. A report comes each tenth of a
+    second, and takes half a round trip; a small copy has moved all of its bytes by then. But each receiving
+    thread books its time from its first piece on, and the receiver how long it flushed and named then.
+    """
+    if outcome.setup_s is None or outcome.moving_s is None:
+        return outcome
+    worked_s = max(
+        (each.receiver.worked_s for each in outcome.streams if each.receiver is not None), default=0.0
+    )
+    if not worked_s:
+        return msgspec.structs.replace(outcome, setup_s=None, moving_s=None)
+    ended_s = outcome.setup_s + outcome.moving_s
+    moving_s = min(max(outcome.moving_s, worked_s + outcome.finishing_s), ended_s)
+    if moving_s == outcome.moving_s:
+        return outcome
+    return msgspec.structs.replace(outcome, setup_s=ended_s - moving_s, moving_s=moving_s)

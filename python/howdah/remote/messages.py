@@ -259,6 +259,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """What came of the data port where the data goes through ssh; null where it does not."""
     by_far_end: str | None = None
     """What came of the data port where the far end connects to this host; null where it does not."""
+    other_address: str | None = None
+    """The far host's address of the other family, and why, where the data goes there (``Outcome``)."""
     sender: Spent = Spent()
     """What the sender's streams have spent their time on so far, together; told each second."""
     receiver: Spent = Spent()

@@ -23,7 +23,7 @@ import zlib
 from collections import namedtuple
 
 from howdah import HowdahError, __version__, _native, interrupt
-from howdah.remote import endpoints, hosts, ssh
+from howdah.remote import endpoints, hosts, process, ssh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ class FarSession:
             self.session.begin(_GREET_S)
 
     def _speak(
-        self, login: ssh.Login, pipes: ssh.Pipes, made: "Sequence[int]" = (), *, fill: bool = False
+        self, login: ssh.Login, pipes: process.Pipes, made: "Sequence[int]" = (), *, fill: bool = False
     ) -> None:
-        self.far = ssh.FarProcess(login, pipes)
+        self.far = process.FarProcess(login, pipes)
         self.spare: tuple[int, int] | None = (os.dup(pipes.read_fd), os.dup(pipes.write_fd))
         """The same pipes once more, until the hello has come: what answers may not be howdah yet."""
         self.session = _native.Session(self.far.read_fd, self.far.write_fd, made, fill=fill)
@@ -129,7 +129,7 @@ class FarSession:
 
 
 _begun: list[FarSession] = []
-_ending: list[ssh.FarProcess] = []
+_ending: list[process.FarProcess] = []
 _keepers: list[int] = []
 """Processes that keep far ends, started here and perhaps ended since."""
 
@@ -205,8 +205,8 @@ def leave(
     _reap()
     how_many = f"{ahead.count}{'+' if ahead.fill else ''}"
     argv = [sys.executable, "-P", "-m", "howdah", "standby", login.host, _role(ports), how_many]
-    streams = (ssh.nowhere(), ssh.nowhere(), ssh.nowhere())
-    _keepers.append(ssh.spawn(argv + ([command] if command else []), streams, session=True))
+    streams = (process.nowhere(), process.nowhere(), process.nowhere())
+    _keepers.append(process.spawn(argv + ([command] if command else []), streams, session=True))
 
 
 def main(words: list[str]) -> int:
@@ -261,12 +261,12 @@ def _socket() -> socket.socket:
 
 def _take_waiting(
     login: ssh.Login, command: str | None, ports: "Ports | None"
-) -> "tuple[ssh.Pipes | None, list[int], bool]":
+) -> "tuple[process.Pipes | None, list[int], bool]":
     """The pipes of the far end that waits, the connections to it, and whether they are to be filled."""
     if login.sockets is None:
         return None, [], False
     path, key = _address(login, command, _role(ports))
-    count = len(ssh.Pipes._fields)
+    count = len(process.Pipes._fields)
     with _socket() as asking:
         try:
             asking.connect(path)
@@ -276,7 +276,7 @@ def _take_waiting(
             return None, [], False
     if len(fds) < count:
         return None, [], False
-    return ssh.Pipes(*fds[:count]), list(fds[count:]), word == _FILL
+    return process.Pipes(*fds[:count]), list(fds[count:]), word == _FILL
 
 
 def _keep(login: ssh.Login, command: str | None, role: str, ahead: Ahead) -> None:
@@ -310,7 +310,7 @@ def _listen(listener: socket.socket, path: str) -> bool:
 class _Connecting:
     """Connections to a far end, made in a thread of their own: a copy may come before they are there."""
 
-    def __init__(self, pipes: ssh.Pipes, data_address: str | None, ahead: Ahead) -> None:
+    def __init__(self, pipes: process.Pipes, data_address: str | None, ahead: Ahead) -> None:
         self.made: list[int] = []
         """Those that stand."""
         self.fill = ahead.fill
@@ -322,7 +322,7 @@ class _Connecting:
         self.made = _native.connect_ahead(*asked)
 
 
-def _wait(listener: socket.socket, key: bytes, pipes: ssh.Pipes, ahead: _Connecting) -> None:
+def _wait(listener: socket.socket, key: bytes, pipes: process.Pipes, ahead: _Connecting) -> None:
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(pipes.pidfd, select.POLLIN)

@@ -22,7 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from howdah import HowdahError
-from howdah.remote.ssh import FarProcess, Login
+from howdah.remote.process import FarProcess
+from howdah.remote.ssh import Login
 from howdah.text import printable
 
 OWN = 8

@@ -250,8 +250,8 @@ class ChangeArbiter:
 
     @property
     def may_count(self) -> bool:
-        """Whether CUBIC streams may be counted by the queue: ours are paced, and nobody else may fill it."""
-        kind = sure_kind(self.belief)
+        """Whether CUBIC streams may be counted by the queue: ours are paced, and have what they are paced to."""
+        kind = sure_kind(self.believed)
         return self.has_fair_pace and not self.exclusive and (kind is None or kind[0] in {"loss", "nobody"})
 
     def counted(self, streams: int | None) -> "ChangeArbiter":

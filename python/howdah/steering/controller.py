@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 
+from howdah import HowdahError
 from howdah.recognition.recognise import recognise as listen
 from howdah.remote.messages import Progress, Steering
 from howdah.remote.meter import Meter
@@ -29,6 +30,7 @@ from howdah.steering.throughput import Look, Rates, lately_s
 from howdah.steering.tunables import TUNED, lasting
 from howdah.values.listened import HeardThen, Listened, SentThen
 from howdah.values.outcome import Change
+from howdah.values.reason import Reason
 
 KNOWN = ("cubic", "bbr")
 """The controls that policies know of."""
@@ -37,7 +39,10 @@ _MOST = 1000
 
 
 class SharedPathController:
-    """Feeds the machine of one transfer. Raises HowdahError where no model can say who is there."""
+    """Feeds the machine of one transfer.
+
+    Raises HowdahError where no model can say who is there, and where change after change is refused.
+    """
 
     def __init__(
         self,
@@ -79,7 +84,7 @@ class SharedPathController:
         self._round_trips.use_source(source)
 
     def look(self, now: Progress) -> Steering | None:
-        """Decides what to change now. Raises HowdahError where no model can say who is there."""
+        """Decides what to change now. Raises HowdahError where nothing can be decided any more."""
         self._meter.add(now)
         self._rates.add(now.acked_s, now.acked_bytes)
         self._take_latest(now)
@@ -94,7 +99,7 @@ class SharedPathController:
         return None if command is None else _steering(command)
 
     def rest(self, now: Progress) -> Steering | None:
-        """Measures nothing, and ends the bounds that there are."""
+        """Measures nothing, and ends the bounds that there are. Raises HowdahError where that is refused."""
         self._take_latest(now)
         self._state, command = step(self._state, Resting(now.elapsed_s))
         return None if command is None else _steering(command)
@@ -109,6 +114,8 @@ class SharedPathController:
         had_bps, rtt_s = self._rates.all_bps(base_s) or 0.0, self._rtt_s(latest.t_s) or TUNED.assumed_rtt_s
         settled_s = latest.t_s + self._settled_s
         self._state, _ = step(before, Settled(latest, now_s, settled_s, had_bps, rtt_s))
+        if (times := self._state.refusals) >= TUNED.refusals_most:
+            raise HowdahError(Reason.REFUSED.because(times=times, problem=latest.refused).words)
         if before.in_flight is not None and before.in_flight.event in BOUNDS:
             return
         one, two = before.arbiter, self._state.arbiter

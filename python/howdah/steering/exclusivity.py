@@ -69,6 +69,11 @@ class ExclusivityProbe:
         """The rate that each stream is to be paced to, so that together they have that bound."""
         return level_bps(self.most_bps, bound_bps) * (1 - self.less) ** self.eased
 
+    @property
+    def filled_bps(self) -> float:
+        """The rate of all streams together while they filled the path."""
+        return self.less_bps / (1 - self.less)
+
     def begin(
         self, rtt_s: float, base_rtt_s: float, rates_bps: Sequence[float], own_s: float = 0.0
     ) -> "tuple[ExclusivityProbe, Bound]":

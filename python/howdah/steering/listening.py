@@ -80,7 +80,7 @@ class Listening:
             return None
         try:
             return self._controller.rest(now)
-        except ValueError as error:
+        except (HowdahError, ValueError) as error:
             return self._back(str(error))
 
     def close(self) -> None:

@@ -228,6 +228,8 @@ def _changed(state: State, command: Command | None, settled: Settled) -> State:
     each_bps = change.pacing_bps or begin_bps / change.streams
     uneven = max(1.0, each_bps * change.streams / begin_bps) if state.begin_bps else 1.0
     pace = Pace.begin(begin_bps, settled.had_bps, settled.settled_s, each_bps, uneven)
+    if state.begin_bps is not None:
+        pace = replace(pace, full_bps=state.exclusivity.filled_bps)
     by_reno = state.reno_starts and change.congestion_control == CONTROL
     start = Start(change.t_s, settled.rtt_s) if by_reno else None
     capacity = state.capacity if before.paced else state.capacity.again(change.t_s)
@@ -274,10 +276,12 @@ def _tick(state: State, tick: Tick) -> Stepped:
 
 def _change(state: State, command: Command) -> Stepped:
     """A change of mind is given, paced to what its streams begin with."""
-    state = replace(state, in_flight=command, given_in=state.phase, begin_bps=command.begin_bps)
-    arbiter, choice = state.arbiter, command.choice
-    if command.begin_bps is not None:
-        choice = _paced(state, choice, state.exclusivity.each_bps(command.begin_bps))
+    arbiter, choice, begin_bps = state.arbiter, command.choice, command.begin_bps
+    if begin_bps is not None:
+        # What arrived for long enough may be of a time before the path was full.
+        begin_bps = max(begin_bps, TUNED.pace_rest * state.exclusivity.filled_bps)
+        choice = _paced(state, choice, state.exclusivity.each_bps(begin_bps))
+    state = replace(state, in_flight=command, given_in=state.phase, begin_bps=begin_bps)
     more = choice.streams > arbiter.current.streams
     fair = command.choice == arbiter.now.fair_pace
     if state.reno_starts and more and fair and choice.is_paced(arbiter.now.default):
@@ -298,6 +302,9 @@ def _begin_probe(state: State, tick: Tick) -> Stepped:
         # Streams that have nothing to send would be bounded to it.
         return state, None
     if for_exclusivity:
+        if sum(tick.rates_bps or ()) > TUNED.exclusivity_steady * sum(rates_bps):
+            # They have begun to fill the path only now: a bound of what they had would be one of less.
+            return state, None
         own_s = own_queue_s(len(rates_bps), arbiter.capacity_bps or sum(rates_bps), base_s)
         exclusivity, bound = state.exclusivity.begin(rtt_s, base_s, rates_bps, own_s)
         return _bounded(replace(state, exclusivity=exclusivity), bound, Event.PROBE_EXCLUSIVITY)

@@ -4,7 +4,8 @@ Others that yield to loss fill the queue whenever there are any, so an empty que
 none, streams get more, from what they had when there was a queue last ever faster; where there is one, at
 once as much less as empties it by the next bound, and no more than an equal share where it is longer than
 our own rise can have made it; but never less than that. So whoever comes finds room while windows still
-grow fast, and nobody needs to be recognised for it.
+grow fast, and nobody needs to be recognised for it. A path of our own may carry much more than has arrived,
+so until it has had a queue the rise becomes faster still.
 
 Streams that begin beside a queue of others are run by Reno until each has its part. CUBIC's slow start takes
 any queue for its own and ends there with few segments (HyStart; tcp_cubic.c, ``hystart_update``), and from
@@ -101,7 +102,7 @@ class Pace:
         queue_s = rtt_s - path.base_rtt_s
         met_bps = self.met_bps if self.queued else self.bound_bps
         full_bps, uneven = min(self.bound_bps, had_bps), self.uneven
-        if queue_s > TUNED.pace_fast * (wait_s + 2 * rtt_s):
+        if queue_s > max(TUNED.pace_fast, self.rise) * (wait_s + 2 * rtt_s):
             # More than our own rise can have made until it was seen.
             full_bps = path.share_bps
             uneven = 1.0 if self.bound_bps > path.share_bps else uneven
@@ -117,24 +118,24 @@ class Pace:
 
     def _more(self, t_s: float, since_s: float, path: Path) -> "Pace":
         """The same where there is room."""
-        met_bps = path.carries_bps if math.isinf(self.met_bps) else self.met_bps
+        # Until a queue was met, what has arrived is less than what the path carries.
+        met = not math.isinf(self.met_bps)
         fast_bps = self.bound_bps + TUNED.pace_fast * since_s * path.carries_bps
         near, rise = TUNED.pace_near, self.rise
-        resting = path.ours and t_s - self.queued_s < TUNED.pace_rest_s
-        if resting and met_bps >= near * path.carries_bps:
-            risen_bps = min(fast_bps, TUNED.pace_rest * met_bps)
+        resting = path.ours and met and t_s - self.queued_s < TUNED.pace_rest_s
+        if resting and self.met_bps >= near * path.carries_bps:
+            risen_bps = min(fast_bps, TUNED.pace_rest * self.met_bps)
         elif self.bound_bps < near * self.full_bps:
             risen_bps = fast_bps
         else:
             risen_bps = self.bound_bps + rise * since_s * path.carries_bps
-            rise = min(TUNED.pace_fast, rise * 2 ** (since_s / TUNED.pace_doubles_s))
+            most = TUNED.pace_alone if path.ours and not met else TUNED.pace_fast
+            rise = min(most, rise * 2 ** (since_s / TUNED.pace_doubles_s))
         return replace(self, bound_bps=max(path.share_bps, risen_bps), rise=rise)
 
     def made(self, refused: str | None) -> "Pace":
         """The same when the bound asked for last is in force, or was refused."""
-        return (
-            replace(self, free_s=math.inf) if refused is not None else replace(self, each_bps=self.wanted_bps)
-        )
+        return self if refused is not None else replace(self, each_bps=self.wanted_bps)
 
 
 CONTROL = "reno"

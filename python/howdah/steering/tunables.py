@@ -10,7 +10,9 @@ CHANGES = "tests/pure/test_steering_arbiter.py"
 DIPS = "tests/pure/test_steering_capacity_probe.py"
 EXCLUSIVE = "tests/pure/test_steering_exclusivity.py"
 PACE = "tests/pure/test_steering_pace.py"
+BEGIN = "tests/pure/test_steering_begin.py"
 RATES = "tests/pure/test_steering_rates.py"
+REFUSED = "tests/pure/test_steering_refused.py"
 SERIES = "tests/pure/test_steering_round_trips.py"
 BEFORE = "tests/pure/test_steering_before.py"
 OVERLOAD = "tests/pure/test_steering_overload.py"
@@ -171,6 +173,8 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The number of verdicts in a row that must prefer a change."""
     dwell_s: Annotated[float, _of("s", 0, 60, CHANGES)] = 5.0
     """The least time between two changes."""
+    refusals_most: Annotated[int, _of("commands", 1, 100, REFUSED)] = 5
+    """The number of refused commands in a row after which nothing is asked for any more."""
     settle_s: Annotated[float, _of("s", 0, 60, CHANGES)] = 2.0
     """The time in which a change settles."""
     settle_round_trips: Annotated[int, _of("round trips", 0, 100, CHANGES)] = 15
@@ -251,6 +255,8 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The number of times that a bound is lowered."""
     exclusivity_rates_s: Annotated[float, _of("s", 0.5, 5, EXCLUSIVE)] = 3.0
     """The span over which the rate of each stream is taken."""
+    exclusivity_steady: Annotated[float, _of("times", 1, 10, BEGIN)] = 1.2
+    """The growth of the rate beyond that of this span, above which the path has not been full all along."""
 
     # What the path carries.
     dip_freed: Annotated[float, _of("of what is ours", 0, 1, DIPS)] = 0.5
@@ -320,6 +326,8 @@ class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The rise of a bound below what it was when there was a queue last."""
     pace_slow: Annotated[float, _of("of the path a second", 0, 1, PACE)] = 0.005
     """The rise of a bound from there on, at first."""
+    pace_alone: Annotated[float, _of("of the path a second", 0, 1, BEGIN)] = 0.2
+    """The most that a bound rises on a path that is ours alone, until there was a queue."""
     pace_doubles_s: Annotated[float, _of("s", 0.1, 60, PACE)] = 3.0
     """The time in which the rise doubles, from slow to fast."""
     pace_near: Annotated[float, _of("of the last bound", 0, 1, PACE)] = 0.95

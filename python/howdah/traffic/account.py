@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from howdah.traffic.pattern import Pattern
-from howdah.values.quantities import Count, Seconds
+from howdah.values import Count, Seconds
 
 
 class SourceCounts(msgspec.Struct, frozen=True, kw_only=True):

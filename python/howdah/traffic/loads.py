@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from howdah import HowdahError, interrupt
-from howdah.cc.controls import provided
+from howdah.cc.programs import provided
 from howdah.traffic.account import LoadAccount, LoadSample, Traffic
 from howdah.traffic.pattern import Clock, Pattern, Rbudp, Tcp, Udp
 from howdah.traffic.tcp import TcpLoad

@@ -14,7 +14,7 @@ import msgspec
 
 from howdah import HowdahError, __version__, decoding, document
 from howdah._native import UdpSource
-from howdah.remote import ssh
+from howdah.remote import process, ssh
 from howdah.remote.answers import ended, not_howdah
 from howdah.remote.far import CANCEL_S, TICK_S
 from howdah.text import printable
@@ -51,7 +51,7 @@ class FarSink:
         """Starts ssh and returns at once. Raises HowdahError when it cannot be started."""
         login = ssh.Login(host)
         self.host, self.data_address = host, login.data_address
-        self._far = ssh.FarProcess(login, login.start(far_howdah, role="sink"))
+        self._far = process.FarProcess(login, login.start(far_howdah, role="sink"))
         self._lines = LineReader(self._far.read_fd)
         self._lock = threading.Lock()
         self._number = 0

@@ -67,8 +67,9 @@ def _pacing_bps(record: Record, last: Outcome) -> float | None:
     shares = [] if record.share is None else [sample.share_bps for sample in record.share.samples]
     had = [share for share in shares if share is not None]
     if had:
-        # It may have been withdrawn meanwhile. At 0 nothing bounds the streams.
-        bounds += [sum(had) / len(had)] if all(had) else []
+        # It may have been withdrawn meanwhile. What is not known of it, as its controller was gone, counts as
+        # none. At 0 nothing bounds the streams.
+        bounds += [sum(had) / len(shares)] if all(had) else []
     elif last.congestion_control == HOLD and last.moving_bps is not None:
         # Only the agent of the sending host knows the share that its rule holds them to.
         bounds.append(last.moving_bps)

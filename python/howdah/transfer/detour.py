@@ -75,6 +75,8 @@ class Detour:
         A far end that refuses the job closes its data port as well: then its refusal is all that is said.
         """
         ways = {
+            "other": now.other_address
+            and f"the data goes to the far host's other address, {now.other_address}",
             "far end": now.by_far_end
             and f"the far end connects to this host, because its data port is closed ({now.by_far_end})",
             "ssh": now.through_ssh

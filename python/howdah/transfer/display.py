@@ -1,15 +1,15 @@
-"""The interface of displays of a transfer; the displays for people are in ``howdah.words``."""
+"""What shows a transfer; the displays for people are in ``howdah.words``."""
 
 import sys
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from howdah.remote.messages import FarHello, Progress
 from howdah.values.plan import Plan
 from howdah.values.verification import Counts
 
 
-class Display(Protocol):
-    """The calls that a transfer makes, in its own thread, to be shown."""
+class Display:
+    """The calls that a transfer makes, in its own thread, to be shown. This one shows nothing."""
 
     def planned(self, decided: Plan, far: FarHello) -> None:
         """Shows the plan, once the far end has answered."""
@@ -30,27 +30,12 @@ class Display(Protocol):
         """Ends the display; nothing more will come."""
 
 
-class Quiet:
+class Quiet(Display):
     """Shows only what the far end writes to standard error."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
 
-    def planned(self, decided: Plan, far: FarHello) -> None:
-        """Shows nothing."""
-
-    def progress(self, now: Progress) -> None:
-        """Shows nothing."""
-
-    def rereading(self, files: int, now: Counts) -> None:
-        """Shows nothing."""
-
     def far_says(self, text: str) -> None:
         """Writes it to the stream."""
         self._stream.write(text)
-
-    def waiting(self, text: str) -> None:
-        """Shows nothing."""
-
-    def close(self) -> None:
-        """Does nothing: nothing is open."""

@@ -1,4 +1,10 @@
-"""The far ends of one session of a copy: one, or the two that its data goes between."""
+"""The far ends of one session of a copy: one, or the two that its data goes between.
+
+Connections are made ahead of the next copy to the same host. Its job costs a round trip anyway, before the
+first file may be sent. In that time a copy on such connections sends a first window of padding, and has it
+acknowledged. So it begins with windows twice as large; and what is remembered of the path it sends at once,
+because the round trip of now is known (RFC 9959, reconnaissance).
+"""
 
 import shlex
 import sys
@@ -13,17 +19,22 @@ from howdah.remote import standby
 from howdah.remote.endpoints import written
 from howdah.remote.far import CANCEL_S, hello
 from howdah.remote.messages import Between, FarHello, Job
-from howdah.remote.standby import FarSession, take
+from howdah.remote.standby import AHEAD_MAX, NONE_AHEAD, Ahead, FarSession, take
 from howdah.text import printable
-from howdah.transfer import ahead
 from howdah.transfer.display import Display
 from howdah.transfer.request import Request
+from howdah.transfer.service import Underway
+from howdah.values.outcome import Outcome
+from howdah.values.path import Path
 from howdah.values.plan import Plan
+from howdah.values.sizes import INITIAL_WINDOW_BYTES
 
 if TYPE_CHECKING:
     from howdah.remote.ssh import Login
 
 _ON_THE_WAY = "on-the-way"
+WORTH_WINDOWS = 8
+"""Padding is sent where a round trip carries so many times as much; elsewhere it would delay the data."""
 
 
 class Greeted(NamedTuple):
@@ -150,8 +161,8 @@ class FarEnds:
                 request.patience_s,
                 asks=self._asks,
                 ports=request.ports,
-                ahead=ahead.uses(request),
-                fills=ahead.fills(request),
+                ahead=begins_ahead(request),
+                fills=fills_ahead(request),
             )
             self._started.append(taken)
             if len(self._hosts) > 1:
@@ -166,3 +177,35 @@ class FarEnds:
             "open a range of ports on one of them and give it with {ports}, or copy through this host: "
             + literal(f"howdah cp {sources} {_ON_THE_WAY}/ && howdah cp {_ON_THE_WAY}/* {target}")
         )
+
+
+def begins_ahead(request: Request) -> bool:
+    """Whether a copy begins on connections that were made ahead, if there are any.
+
+    On a guaranteed path the share is held from a connection's first packet on. A sweep measures whole runs.
+    """
+    straight = request.route.origin is None
+    return straight and request.encrypt and request.path != "guaranteed" and request.sweep is None
+
+
+def fills_ahead(request: Request) -> bool:
+    """Whether padding may be sent on them."""
+    paced = any(choice.key == "pacing_bps" for choice in request.given)
+    return request.route.direction == "push" and request.limits is None and not paced
+
+
+def ahead_after(request: Request, underway: Underway, outcome: Outcome) -> Ahead:
+    """What is made ahead of the next copy: a connection for each stream, where these went straight."""
+    ways = (outcome.through_ssh, outcome.by_far_end, outcome.other_address)
+    if any(ways) or request.dry_run or not begins_ahead(request) or not underway.plan.encrypt:
+        return NONE_AHEAD
+    count = min(underway.plan.streams, AHEAD_MAX)
+    worth = _carried_bytes(underway.path, outcome) >= WORTH_WINDOWS * INITIAL_WINDOW_BYTES * count
+    return Ahead(count, fill=fills_ahead(request) and worth)
+
+
+def _carried_bytes(path: Path, outcome: Outcome) -> float:
+    """What a round trip of the path carries, as far as it is known: a small copy shows little of it."""
+    shown = (outcome.moving_bps or 0.0) / 8 * (path.rtt_s or 0.0)
+    memory = path.memory
+    return max(shown, memory.capacity_bytes if memory is not None and memory.same_route else 0.0)

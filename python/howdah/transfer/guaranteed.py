@@ -71,6 +71,10 @@ class KindOfPath(Service):
 
         return held_pilot
 
+    def news(self) -> str | None:
+        """That the controller is gone, or is back."""
+        return None if self._share is None else self._share.news()
+
     def record(self, record: Record) -> Record:
         """Adds ``share``: what was asked for, and what the copy had."""
         if self._share is None:

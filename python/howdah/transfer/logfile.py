@@ -14,6 +14,7 @@ from howdah._native import format_bytes
 from howdah.arguments import NotHere, literal
 from howdah.remote.messages import FarHello, Progress
 from howdah.text import count, printable
+from howdah.transfer.display import Display
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.record import Record
@@ -25,7 +26,7 @@ _AT_ONCE_BYTES = 1 << 18
 """The most of the digests that is read in one look, so that a million small files do not delay a copy."""
 
 
-class LogFile:
+class LogFile(Display):
     """A display that writes to the log, for one copy."""
 
     def __init__(self, file: Path, job: str, started: str) -> None:
@@ -97,9 +98,6 @@ class LogFile:
         if kind not in self._waits:
             self._waits.add(kind)
             self._write("waits", what)
-
-    def close(self) -> None:
-        """Does nothing: the end is still to come."""
 
     def ended(self, record: Record) -> None:
         """Writes warnings, what was left out, and the end; closes the log."""

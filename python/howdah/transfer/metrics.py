@@ -16,7 +16,7 @@ from typing import Self, get_args
 
 from howdah import HowdahError, interrupt
 from howdah.arguments import BadArgument, NotHere, literal
-from howdah.ports import PORT_MAX
+from howdah.bounds import PORT_MAX
 from howdah.replaced import replaced
 from howdah.text import metric
 from howdah.transfer.standing import Standing, State

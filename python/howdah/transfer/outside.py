@@ -104,7 +104,7 @@ class Attending:
                 pass
 
 
-class Observed:
+class Observed(Display):
     """Shows a copy by each of several displays, in their order."""
 
     def __init__(self, displays: Sequence[Display]) -> None:

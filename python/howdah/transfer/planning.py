@@ -11,8 +11,8 @@ from howdah.remote.messages import FarHello, Job
 from howdah.remote.ssh import Login
 from howdah.transfer import sources
 from howdah.transfer.ends import Greeted
-from howdah.transfer.recollection import Recollection
 from howdah.transfer.request import Request
+from howdah.transfer.resuming import Recollection
 from howdah.transfer.service import Service, Underway, service
 from howdah.values import record
 from howdah.values.path import Path as KnownPath

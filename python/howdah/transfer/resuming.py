@@ -1,28 +1,30 @@
-"""Sending at once what the archive remembers of a path, by howdah's program ``hd_resume`` (Careful Resume).
+"""What the archive remembers of a path: looked up while ssh logs in, and sent at once (Careful Resume).
 
-The program begins the streams in place of the plan's congestion control, and the kernel moves each of them to
-that when it has sent its part, or when it may not. Root tells it the capacity, for the far end's data port
-alone; it is forgotten when the copy has ended, and by itself soon after the streams have connected. A copy of
-another user does with what root has told it of the destination (``howdah cc load resume``).
+Howdah's program ``hd_resume`` begins the streams in place of the plan's congestion control. The kernel moves
+each of them to that when it has sent its part, or when it may not. Root tells it the capacity, for the far
+end's data port alone; it is forgotten when the copy has ended, and by itself soon after the streams have
+connected. A copy of another user does with what root has told it of the destination (``howdah cc load
+resume``).
 """
 
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from howdah import HowdahError
 from howdah._native import format_bytes
+from howdah.archive import Archive
 from howdah.transfer.request import Request
 from howdah.transfer.service import Underway
-from howdah.values.memory import JUMP_SHARE, PathMemory, Resume, Resumed
+from howdah.values.memory import JUMP_SHARE, Direction, PastCopy, PathMemory, Resume, Resumed, recall
 from howdah.values.path import Path as KnownPath
 from howdah.values.plan import Plan
-from howdah.values.record import HostLimits
+from howdah.values.record import HostLimits, lab_link
 from howdah.values.sizes import INITIAL_WINDOW_BYTES
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ WORTH_INITIAL_WINDOWS = 4
 _COUNTS = [each for each in Resumed.__struct_fields__ if each != "refused"]
 _VALID_S = 60.0
 """The streams connect within this time, or begin as without a memory."""
+_PATIENCE_S = 0.5
+"""The longest that a plan waits for the look-up: on a very slow disk a copy goes without."""
+_LACKS = (OSError, ImportError, MemoryError, HowdahError)
+"""How a host says that it has no file, or no memory, for the look-up: a copy goes without then too."""
 
 
 class Resuming:
@@ -49,7 +55,7 @@ class Resuming:
         self._port: int | None = None
         self._namespace = Path("/proc/self/ns/net").stat().st_ino
         self._refused: str | None = None
-        self._loading = Lock()
+        self._loading = threading.Lock()
         self._sends = request.route.direction == "push" and request.route.origin is None
 
     def prepare(self) -> None:
@@ -213,3 +219,56 @@ def _addresses(data_address: str | None, others: Iterable[str]) -> list[str]:
         with suppress(ValueError):
             found.append(str(ip_address(each)))
     return list(dict.fromkeys(found))
+
+
+class Recollection:
+    """The memory of one path, from its look-up on.
+
+    A thread does that, because reading the archive takes some milliseconds, in which a far end that waited
+    has long said hello. Copies only add to the inbox. If much has gathered there, the same thread takes it
+    in while the copy runs, so that the next copy finds all of it.
+    """
+
+    def __init__(
+        self, request: Request, archive: Archive, remembers: Callable[[], None] | None = None
+    ) -> None:
+        """Begins the look-up, in a thread; it calls ``remembers`` where there is something."""
+        self._remembers = remembers
+        self._archive = archive
+        self._request = request
+        self._path: str | None = None
+        self._direction: Direction = request.route.direction
+        self._copies: list[PastCopy] = []
+        self._looked = threading.Event()
+        threading.Thread(target=self._look, name="howdah-memory", daemon=True).start()
+
+    def of(self, rtt_s: float | None, address: str | None) -> PathMemory | None:
+        """What is remembered, for a path with this base RTT to this address; None: nothing."""
+        if not self._looked.wait(_PATIENCE_S) or self._path is None or not self._copies:
+            return None
+        return recall(self._path, self._direction, self._copies, rtt_s, address)
+
+    def _look(self) -> None:
+        try:
+            with suppress(*_LACKS):
+                self._find()
+        finally:
+            self._looked.set()
+        with suppress(*_LACKS):
+            if self._remembers is not None and self._copies:
+                self._remembers()
+            from howdah.archive import paths  # noqa: PLC0415
+
+            paths.take_in(self._archive.inbox)
+
+    def _find(self) -> None:
+        from howdah.archive import paths  # noqa: PLC0415, while ssh logs in
+
+        self._path = paths.named(*self._names(), lab_link())
+        if self._path is not None:
+            self._copies = paths.copies(self._archive.inbox, self._path, self._direction)
+
+    def _names(self) -> tuple[str, str | None]:
+        route = self._request.route
+        origin = route.origin and route.origin.rpartition("@")[2]
+        return route.host.rpartition("@")[2], origin

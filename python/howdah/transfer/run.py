@@ -23,14 +23,14 @@ from howdah.remote.far import TICK_S, ConnectionLost, StaleHello, StaleLogin, ju
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.remote.messages import Job, Progress
 from howdah.text import of_error
-from howdah.transfer import ahead, globs, incomplete, sources
+from howdah.transfer import incomplete, sources
 from howdah.transfer.again import Patience, for_another, unanswered
 from howdah.transfer.display import Display
-from howdah.transfer.ends import FarEnds
+from howdah.transfer.ends import FarEnds, ahead_after
 from howdah.transfer.pilot import Pilot, Schedule
 from howdah.transfer.planning import address_of, job_of, path_of, plan_of
-from howdah.transfer.recollection import Recollection
 from howdah.transfer.request import Request
+from howdah.transfer.resuming import Recollection
 from howdah.transfer.service import Underway
 from howdah.transfer.state import Result, State
 from howdah.values import plan, record
@@ -93,11 +93,8 @@ def _carried_out(run: State, display: Display, archive: Archive) -> Done:
         if isinstance(problem, BadArgument) and request.spell is not None:
             error = problem.spelt(request.spell)
         if request.route.pipe and run.started_s is not None:
-            # Other copies do not load it.
-            from howdah.transfer import piped  # noqa: PLC0415
-
             moved = run.moved is not None and run.moved.bytes_done > 0
-            error = piped.ended_early(request.route, error, moved=moved)
+            error = incomplete.ended_early(request.route, error, moved=moved)
         outcome = "refused" if isinstance(problem, Refused) else "failed"
     except interrupt.STOPS as stop:
         error, flags, stopped = str(stop) or "interrupted by SIGINT", ["interrupted"], stop
@@ -234,7 +231,7 @@ def _session(run: State, display: Display, archive: Archive, handed: Plan | None
         run.near_cpu_busy_fraction = processors.busy_fraction()
         run.link_stats = run.close_account()
         finished = True
-        ends.release(ahead.after(request, underway, outcome))
+        ends.release(ahead_after(request, underway, outcome))
     except HowdahError as error:
         keep_login = keep_login or isinstance(error, StaleHello)
         raise run.detour.explained(error) from None
@@ -268,9 +265,9 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
     if run.plan is None and run.rereading is not None:
         # Only now: what a host is asked may have to be brought to it.
         run.rereading.ask()
-    if run.plan is None and globs.has_any(request.route):
+    if run.plan is None and sources.has_patterns(request.route):
         listed = request.names is not None
-        request = request._replace(route=globs.expanded(request.route, listed, ends.only, display))
+        request = request._replace(route=sources.expanded(request.route, listed, ends.only, display))
     far, path = greeted.far, path_of(request, greeted)
     if run.plan is None:
         if recollection is not None:
@@ -285,7 +282,8 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
         run.request = request
         _begin_at_site(run, path)
         display.planned(run.plan, far)
-        keeps = not request.dry_run and _keeps(run, display, archive)
+        # Where something follows the copy, the archive has already shown that it has room.
+        keeps = not request.dry_run and (run.rereading is not None or _keeps(run, display, archive))
         # From another host they would come over a path that may be slow, so only where they are asked for.
         asked = request.verify or request.manifest is not None or request.log_file is not None
         wanted = request.route.origin is None or asked
@@ -322,7 +320,7 @@ def _outcome(request: Request, ends: FarEnds) -> Outcome:
     if request.route.origin is None:
         return outcome
     # Loaded when all has been moved.
-    from howdah.transfer.heard_late import with_its_begin  # noqa: PLC0415
+    from howdah.remote.meeting import with_its_begin  # noqa: PLC0415
 
     return with_its_begin(outcome)
 
@@ -391,6 +389,8 @@ def _watch(run: State, ends: FarEnds, display: Display, pilot: Pilot) -> None:
         if (limit := run.valve.news()) is not None:
             ends.session.limit(msgspec.json.encode(limit))
             display.far_says(f"howdah: {now_in_words(limit.most_bps, paused=limit.paused)}\n")
+        if (news := run.service.news()) is not None:
+            display.far_says(f"howdah: {news}\n")
         if run.valve.paused:
             display.waiting(f"paused; continue with: howdah continue {run.id.rpartition('-')[2]}")
         steers = pilot

@@ -77,6 +77,10 @@ class Service:
         """
         return otherwise
 
+    def news(self) -> str | None:
+        """A line that the user is to see now, once, on what the copy's path needs; None mostly."""
+        return None
+
     def record(self, record: Record) -> Record:
         """The record of the copy with what this kind adds to it."""
         return record

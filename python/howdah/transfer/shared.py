@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from howdah.decide import remembering
 from howdah.decide import shared as decider
-from howdah.decide.memory import remembering
 from howdah.remote.messages import Progress, Steering
 from howdah.transfer.pilot import Pilot
 from howdah.transfer.request import Request

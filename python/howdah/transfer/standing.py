@@ -11,6 +11,7 @@ from howdah.remote.endpoints import written
 from howdah.remote.messages import FarHello, Progress
 from howdah.remote.meter import Meter
 from howdah.text import printable
+from howdah.transfer.display import Display
 from howdah.transfer.request import Request
 from howdah.transfer.valve import Valve
 from howdah.values.bottleneck import Share
@@ -55,7 +56,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from
     """What the time of the streams went into so far, the most first; empty until that is known."""
 
 
-class Watched:
+class Watched(Display):
     """What is seen of one copy, from its own thread; told to any other."""
 
     def __init__(self, request: Request, record: str, started_at: datetime, valve: Valve) -> None:
@@ -143,9 +144,6 @@ class Watched:
         """Sees that it reads what was copied again."""
         self._verifies = True
 
-    def far_says(self, text: str) -> None:
-        """Does nothing."""
-
     def waiting(self, text: str) -> None:
         """Sees what it waits for. A pause is a state of its own, and over as soon as it is."""
         if not self._valve.paused:
@@ -154,9 +152,6 @@ class Watched:
     def ended(self, *, failed: bool) -> None:
         """Sees the end."""
         self._ended = "failed" if failed else "done"
-
-    def close(self) -> None:
-        """Does nothing: whoever asks is served until the copy has ended."""
 
 
 def _place(host: str | None, path: bytes) -> str:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah.values.reason import Reason
+from howdah.values.reason import Explained, Reason
 
 NOBODY = "nobody"
 """The class of a path that a copy has for itself."""
@@ -31,7 +31,7 @@ class Had(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the segments that was sent again, about."""
 
 
-class SentThen(msgspec.Struct, frozen=True, kw_only=True):
+class SentThen(Explained, frozen=True, kw_only=True):
     """A change that was made for those who were recognised, and what it gave."""
 
     t_s: float
@@ -41,7 +41,6 @@ class SentThen(msgspec.Struct, frozen=True, kw_only=True):
     """The bound of each stream; null: without a bound."""
     held: bool = False
     """Whether the streams were paced to ``pacing_bps`` at least, and to more where others left more."""
-    why: str
     background: str | None = None
     """The class that was recognised; null: the fair default is back for another reason."""
     probability: float | None = None
@@ -107,7 +106,7 @@ class Listened(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def others(self) -> bool | None:
         """Whether competing traffic was recognised, at the begin or later; null: nothing could be told."""
-        before = any(each.why == Reason.OTHERS_PRESENT.value for each in self.sent)
+        before = any(each.reason == Reason.OTHERS_PRESENT.key for each in self.sent)
         if not (self.heard or before):
             return None
         return before or any(each.background != NOBODY for each in self.heard)

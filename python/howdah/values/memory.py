@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from howdah.values.quantities import Count
+from howdah.values import Count
 
 Direction = Literal["push", "pull"]
 

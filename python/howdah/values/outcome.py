@@ -4,7 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from howdah.values.quantities import Count, Seconds
+from howdah.values import Count, Seconds
+from howdah.values.reason import Explained
 
 _HOLES_SHARE = 0.1
 """Holes up to this share of the bytes that were sent take no time to speak of."""
@@ -123,7 +124,7 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why none was removed: not all of the sources could be read, or there were too many."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Change(Explained, frozen=True, kw_only=True):
     """A change asked of the open streams; in force from then on unless it was refused."""
 
     t_s: Seconds
@@ -137,7 +138,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The streams that carry payload, of those opened."""
     pacing_bps: Count | None = None
     """The bound of each stream; null: without a bound."""
-    why: str
     refused: str | None = None
     """The reason why all stayed as it was; null: it did not."""
 
@@ -191,6 +191,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of the data port, where the data went through the ssh connection; null where it did not."""
     by_far_end: str | None = None
     """What came of the data port, where the far end connected to this host; null where it did not."""
+    other_address: str | None = None
+    """``[2001:db8::7]:43211 (192.0.2.7:43211: no answer)``: the far host's address of the other family than
+    ssh has used, and why, where the data went there; null where it did not."""
     restarts: Count = 0
     """The sessions begun again after the connection to the far end was lost. ``streams`` and ``samples`` are
     those of the last one; counts and times are of all. What a lost session moved counts as moved, once."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from howdah.values.quantities import Count, Seconds
+from howdah.values import Count, Seconds
 
 Way = Literal["icmp", "udp"]
 

@@ -21,6 +21,7 @@ import msgspec
 
 from howdah import LAB_LINK_VARIABLE, HowdahError, __version__, decoding, document
 from howdah._native import host_limits
+from howdah.values import Count, Seconds
 from howdah.values.bottleneck import Bottleneck
 from howdah.values.limit import Limited
 from howdah.values.listened import Listened
@@ -28,7 +29,6 @@ from howdah.values.memory import Carried, Resumed
 from howdah.values.outcome import Outcome
 from howdah.values.plan import Plan
 from howdah.values.probe import Probe
-from howdah.values.quantities import Count, Seconds
 from howdah.values.verification import Verification
 
 SCHEMA = 1

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from howdah.values.quantities import Count, Seconds
+from howdah.values import Count, Seconds
 
 Algorithm = Literal["blake3", "sha256", "md5", "crc32c", "adler32"]
 """What makes digests; crates/digest names the source of each."""

@@ -22,7 +22,7 @@ class Ends(NamedTuple):
         """Those of a copy: hosts by their names, and this one."""
         far, near = host or "the far host", origin or "this host"
         by_ssh = outcome.through_ssh is not None
-        shut = far if by_ssh or outcome.by_far_end is not None else None
+        shut = far if by_ssh or outcome.by_far_end or outcome.other_address else None
         sender, receiver = (near, far) if outcome.direction == "push" else (far, near)
         return cls(sender, receiver, shut, by_ssh)
 

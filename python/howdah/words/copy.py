@@ -83,7 +83,8 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
         if outcome.moving_bps is not None and outcome.setup_s is not None:
             rate += f" ({format_rate(outcome.moving_bps)} after {format_duration(outcome.setup_s)} of setup)"
         lines.append(f"{format_bytes(outcome.bytes)} in {format_duration(outcome.elapsed_s)}: {rate}")
-    counts = [(outcome.files, "file"), (outcome.folders, "folder"), *_linked_and_special(outcome)]
+    counts = [(outcome.files, "file"), (outcome.folders, "folder")]
+    counts += [(outcome.links, "link"), (outcome.special_files, "special file")]
     parts = [count(number, noun) for number, noun in counts if number]
     if outcome.files_skipped:
         why = "" if outcome.skips_as_asked else ", there already"
@@ -105,6 +106,8 @@ def _moved(outcome: Outcome, target: str | None) -> list[str]:
         lines.append(
             f"The far end connected to this host, because its port was closed ({outcome.by_far_end})"
         )
+    if outcome.other_address is not None:
+        lines.append(f"To the far host's other address, {outcome.other_address}")
     lines += _ridden(outcome)
     return lines
 
@@ -190,6 +193,9 @@ def _shared(share: Shared | None) -> list[str]:
     if share.range_bps is not None:
         least, most = map(format_rate, share.range_bps)
         rates = f"{most} on the wire" if least == most else f"between {least} and {most} on the wire"
+    unknown = sum(sample.share_bps is None for sample in share.samples)
+    if unknown:
+        rates += f" (not known in {unknown:,} of {count(len(share.samples), 'second')})"
     sent = "" if share.sent_bps is None else f", {format_rate(share.sent_bps)} sent"
     waited = (
         "" if share.waited_s is None else f", in force {format_duration(share.waited_s)} after the request"
@@ -219,24 +225,23 @@ def _would(outcome: Outcome, target: str | None) -> list[str]:
     beyond = outcome.dry_run_beyond or FilesBeyond(copy=0, copy_bytes=0, skip=0)
     width = 4 if outcome.removal is None else 6
     lines = [f"{action.action:{width}}  {_size(action):>9}  {printable(action.path)}" for action in actions]
-    copied = [each.size for each in actions if each.action == "copy" and each.kind == "file"]
+    made = [each for each in actions if each.action == "copy"]
+    copied = [each.size for each in made if each.kind == "file"]
     remove = sum(action.action == "remove" for action in actions) + beyond.remove
     skip = sum(action.action == "skip" for action in actions) + beyond.skip
     if more := beyond.copy + beyond.make + beyond.skip + beyond.remove:
         lines.append(f"… and {count(more, 'file' if not beyond.make else 'name')} more, not listed")
     files, size = len(copied) + beyond.copy, sum(copied) + beyond.copy_bytes
     parts = [f"Would copy {count(files, 'file')}", format_bytes(size)]
-    parts += [count(number, noun) for number, noun in _linked_and_special(outcome) if number]
+    links = sum(each.kind in {"link", "hard-link"} for each in made)
+    special = sum(each.kind == "special" for each in made)
+    parts += [count(number, noun) for number, noun in [(links, "link"), (special, "special file")] if number]
     where = f", to {target}" if target else ""
     removes = ""
     if outcome.removal is not None:
         none_of = "" if outcome.removal.held is None else "none of "
         removes = f"; remove {none_of}{remove:,}"
     return [*lines, *_warnings(outcome), f"{', '.join(parts)}{where}; skip {skip:,}{removes}."]
-
-
-def _linked_and_special(outcome: Outcome) -> list[tuple[int, str]]:
-    return [(outcome.links, "link"), (outcome.special_files, "special file")]
 
 
 def _size(action: FileAction) -> str:

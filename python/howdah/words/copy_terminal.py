@@ -10,6 +10,7 @@ from rich.text import Text
 from howdah.remote.messages import FarHello, Progress
 from howdah.remote.meter import Meter
 from howdah.text import count
+from howdah.transfer.display import Display
 from howdah.values.plan import Plan
 from howdah.values.verification import Counts
 from howdah.words.copy_progress import Changes, amount, rates, rereading
@@ -18,7 +19,7 @@ _BAR_WIDTH = 24
 _WAITING = {"connecting": "connecting …", "scanning": "looking …", "finishing": "finishing …"}
 
 
-class Terminal:
+class Terminal(Display):
     """Three lines that stay in place; they vanish at the end, when the summary is printed."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from howdah.measure.probe import ProbeDisplay
 from howdah.probing.prober import ProbeUpdate
 from howdah.text import count, some
 from howdah.values.probe import Burst, Others, Probe
-from howdah.words.line import StandingLine
+from howdah.words.terminal import StandingLine
 
 LINE_S = 10.0
 """How often a line is written where there is no terminal."""

@@ -12,7 +12,7 @@ from howdah.traffic.account import LoadAccount, LoadSample, SinkCounts, SourceCo
 from howdah.traffic.pattern import Pattern
 from howdah.traffic.run import TrafficDisplay
 from howdah.values.record import Record
-from howdah.words.line import StandingLine
+from howdah.words.terminal import StandingLine
 
 
 def summary(record: Record, *, kept: bool) -> str:

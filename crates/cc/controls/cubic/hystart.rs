@@ -21,7 +21,7 @@ const LARGEST_RISE_US: u64 = 16_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HyStart {
     round_start_us: u64,
-    /// The round is over with the first segment sent when so many were delivered.
+    /// The round ends with the first segment that was sent when this many had been delivered.
     round_ends: u64,
     train_us: u64,
     round_rtt_us: Option<u64>,

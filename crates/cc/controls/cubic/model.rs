@@ -1,7 +1,7 @@
 //! CUBIC: after a loss the window follows a cubic of time, flat where the last loss was.
 //!
-//! Source: RFC 9438; S. Ha, I. Rhee, L. Xu, "CUBIC: A New TCP-Friendly High-Speed TCP Variant", ACM
-//! SIGOPS OSR 42(5), 2008; Linux 6.18 `net/ipv4/tcp_cubic.c`, whose constants and roundings these are.
+//! Source: RFC 9438; S. Ha, I. Rhee, L. Xu, "CUBIC: A New TCP-Friendly High-Speed TCP Variant", ACM SIGOPS OSR 42(5),
+//! 2008; Linux 6.18 `net/ipv4/tcp_cubic.c`. Constants and roundings are those of Linux.
 //!
 //! Deviations beside those of the crate:
 //! - The cube root is exact; Linux's is within 0.2 %.

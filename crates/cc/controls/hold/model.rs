@@ -1,19 +1,19 @@
-//! Hold: a window that is given, for paths whose rate is guaranteed. No slow start, no cut, paced.
+//! Hold: a given window, for paths with a guaranteed rate. No slow start, no cut, paced.
 //!
-//! Source: the fixed share of a guaranteed path of LSST (a window in packets, set from outside), with
-//! what it left open: a window from the measured RTT, and falling back where the guarantee does not hold.
+//! Source: the fixed share of a guaranteed path of LSST (a window in packets, set from outside). Added to it: a
+//! window from the measured RTT, and a fallback for a path that does not keep its guarantee.
 //!
-//! - The window is what the [`Target`] says, from the first segment on; a change counts at the next ACK.
-//! - A smaller window leaves room for [`AHEAD`] segments beyond what is on its way until that fits: the new
-//!   spacing begins at once, where a window cut below the flight would first silence the sender.
-//! - A rate becomes a window by the base RTT and [`LATE_US`]. The base RTT is the least of the last
-//!   `base_rtt_window` (at least four round trips) in two halves: a longer path is believed after half of it
-//!   to all of it, a shorter one at once.
-//! - Segments are spaced by the rate; a window evenly over the base RTT. No timer is late here; what is
-//!   done where they are, see [`Schedule`].
-//! - Guard: see [`Guard`]. Fallen back, the flow is Reno from half its window on, below the target.
+//! - The window is that of the [`Target`] from the first segment on. A change takes effect at the next ACK.
+//! - While the window shrinks to a smaller target, there is room for [`AHEAD`] segments beyond what is in flight. So
+//!   the new pacing begins at once. With a window below what is in flight the sender would stop first.
+//! - A rate becomes a window by the base RTT and [`LATE_US`]. The base RTT is the least of the last `base_rtt_window`
+//!   (at least four round trips), kept in two halves. A longer path takes effect after half of it to all of it, a
+//!   shorter one at once.
+//! - Segments are paced by the rate. Those of a window are paced evenly over the base RTT. Timers are never late
+//!   here; [`Schedule`] handles late ones.
+//! - Guard: see [`Guard`]. In the fallback the flow is Reno from half its window on, below the target.
 //!
-//! Deviations beside those of the crate: fallen back, a loss takes effect at once, not over a round trip.
+//! Deviations beside those of the crate: in the fallback a loss takes effect at once, and not over a round trip.
 
 mod schedule;
 
@@ -23,7 +23,7 @@ use crate::{
     About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, controls::reno::Reno,
 };
 
-/// What is known of a held window or rate.
+/// The description of hold.
 pub const ABOUT: About = About {
     title: "Hold",
     summary: "A held window or rate for a guaranteed path: no slow start, no cut on loss",
@@ -70,7 +70,7 @@ const RETURN_ROUNDS: Parameter = Parameter::count(
     "round trips in a row below half of it until it is held again",
 );
 
-/// The room in segments beyond the flight while a window shrinks. A packet of segmentation offload holds less.
+/// The room in segments beyond what is in flight while a window shrinks. A packet of segmentation offload has fewer.
 pub const AHEAD: u64 = 64;
 
 /// What is held.
@@ -136,7 +136,7 @@ impl Hold {
         self.guard.forgive();
     }
 
-    /// Whether the flow is under Reno, because the path loses too much.
+    /// Whether the flow is in the fallback to Reno, because of too much loss.
     #[must_use]
     pub fn fallen_back(&self) -> bool {
         self.guard.fallen
@@ -255,9 +255,9 @@ impl BaseRtt {
     }
 }
 
-/// Falls back when `rounds` round trips in a row each lost more than `loss_ppm`; returns after
-/// `return_rounds` in a row that lost at most half of that. Each fall that follows soon doubles this, because
-/// what a held window loses a smaller one may not. A round trip of few segments tells nothing.
+/// Falls back when `rounds` round trips in a row each lost more than `loss_ppm`. Returns after `return_rounds` in a
+/// row that lost at most half of that. Each further fall that follows soon doubles this wait, because a smaller
+/// window may not show the loss that the held one causes. In a round trip of few segments the loss is not measured.
 #[derive(Debug, Clone, Default)]
 struct Guard {
     loss_ppm: u64,
@@ -274,7 +274,7 @@ struct Guard {
 
 impl Guard {
     const LEAST_SEGMENTS: u64 = 8;
-    /// After so many calm round trips the last fall no longer counts as recent.
+    /// After this many calm round trips the last fall does not count as recent any more.
     const CALM_ROUNDS: u64 = 100;
     const MOST_DOUBLINGS: u32 = 6;
 

@@ -6,12 +6,12 @@
  * a packet, plus `headroom`. The base RTT is the least of the last `base_rtt_window` (and at least four round trips),
  * so that it follows a change of route; pacing keeps the rate even while the RTT holds a queue.
  *
- * Pacing keeps a schedule (schedule.h), because the kernel's makes good no more than half a packet of what a
- * timer is late.
+ * Pacing keeps a schedule (schedule.h), because the kernel's own pacing catches up with half a packet of a timer's
+ * delay at most.
  *
  * Guard: when more than `guard_loss` of the packets were lost in each of `guard_rounds` round trips, the
- * flow is halved and goes on as Reno (RFC 5681), below the target. After `return_rounds` round trips
- * below half that loss it takes its target again; each fall that follows soon doubles this wait.
+ * window is halved and the flow continues as Reno (RFC 5681), below the target. After `return_rounds` round trips
+ * below half that loss it returns to its target. Each further fall that follows soon doubles this wait.
  *
  * With cong_control the kernel leaves window and pacing to us alone: both are set at each ACK.
  * Its arguments after the socket changed in Linux 6.10, so none is used.
@@ -39,9 +39,9 @@ struct {
 } default_target SEC(".maps");
 
 enum {
-	LOOK_EVERY_US = 1000,  /* how soon a new target is seen */
-	ROUND_LEAST_PACKETS = 8, /* a round trip with fewer tells nothing about loss */
-	CALM_ROUNDS = 100,       /* after so many the last fall no longer counts as recent */
+	LOOK_EVERY_US = 1000,  /* how long a new target may go unnoticed */
+	ROUND_LEAST_PACKETS = 8, /* in a round trip with fewer, the loss is not measured */
+	CALM_ROUNDS = 100,       /* after this many the last fall does not count as recent any more */
 	WAITS_MAX = 6,           /* doublings */
 	WINDOW_MIN = 2,
 	AHEAD = 64,          /* segments; a packet of segmentation offload holds less */
@@ -143,14 +143,14 @@ static __always_inline void hold_it(struct sock *sk, struct hold *hold)
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 in_flight = tcp_packets_in_flight(tp), window = reckon(sk, hold);
 
-	/* A window cut below the flight would silence the sender until that has drained. */
+	/* With a window below what is in flight the sender would stop until that is acknowledged. */
 	if (in_flight > window)
 		window = max(window, min(tp->snd_cwnd, in_flight + AHEAD));
 	tp->snd_cwnd = window;
 	pace_it(sk, hold);
 }
 
-/* `moved` says that only the share's other connections or its lease changed; then the guard's counts stay valid. */
+/* If `moved`, only the share's other connections or its lease have changed, and the guard's counts stay valid. */
 static __always_inline void change_target(struct sock *sk, struct hold *hold, __u64 rate_bps, __u32 window,
 					  bool moved)
 {
@@ -185,7 +185,7 @@ static __always_inline void look_at_target(struct sock *sk, struct hold *hold, c
 		change_target(sk, hold, to->rate_bps, to->window, false);
 }
 
-/* Takes the connection's own target or the default, and tells the others of its share whether it is active. */
+/* Reads the connection's own target or the default, and counts in its share whether it is active. */
 static __always_inline void look(struct sock *sk, struct hold *hold, const struct flow *flow)
 {
 	__u32 share = flow ? flow->target.share : 0;
@@ -210,7 +210,7 @@ static __always_inline void look(struct sock *sk, struct hold *hold, const struc
 	forgo(&hold->schedule, part.forgo_ns);
 }
 
-/* Whether it has begun or ceased to wait, all is acknowledged, or the last look is long ago. */
+/* Whether an update is due: it has begun or stopped to wait, all is acknowledged, or the last update is long ago. */
 static __always_inline bool is_to_look(const struct sock *sk, const struct hold *hold)
 {
 	const struct member *member = &hold->member;
@@ -291,7 +291,7 @@ static __always_inline void end_round(struct sock *sk, struct hold *hold, struct
 	begin_round(tp, hold);
 }
 
-/* Acts as Reno with the pacing that Linux would give it, below the target if there is one. */
+/* Acts as Reno with the pacing of Linux, below the target if there is one. */
 static __always_inline void ordinary(struct sock *sk, struct hold *hold, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -411,7 +411,7 @@ void BPF_PROG(hold_set_state, struct sock *sk, __u8 new_state)
 	/* After so long without an ACK a lease may have run out. */
 	if (new_state == TCP_CA_Loss)
 		look(sk, hold, bpf_sk_storage_get(&flows, sk, 0, 0));
-	/* A timeout has set the window to what is in flight, a recovery of Reno's begins at ssthresh. */
+	/* A timeout has set the window to what is in flight. A recovery of Reno begins at ssthresh. */
 	if (hold->state == HOLD_HELD) {
 		if (new_state == TCP_CA_Loss)
 			hold_it(sk, hold);

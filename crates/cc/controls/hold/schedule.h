@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* A schedule: what is due by rate and time against what was sent. `schedule.rs` beside it is the reference model.
  *
- * The kernel spaces packets by a timer each. When that is late it takes at most half a packet's time off the next
- * wait (net/ipv4/tcp_output.c, tcp_update_skb_after_send), and whatever is more is lost for good. Packets are a
- * millisecond long, so a machine that is busy for some milliseconds now and then would lose much of the rate.
+ * The kernel spaces packets by a timer each. If the timer is late, the kernel shortens the next wait by half a packet's
+ * time at most (net/ipv4/tcp_output.c, tcp_update_skb_after_send). The rest of the delay is lost for good. A packet
+ * takes a millisecond, so a machine that is now and then busy for some milliseconds would lose much of the rate.
  *
- * So what is behind is made up for: n packets behind, n times as fast, CATCH_UP_MAX at most. It is a token bucket: in
- * any time t at most rate × t + depth leaves, and the depth is LATE_US, or two packets of segmentation offload where these
- * take longer. What is later than that is given up. Nothing is due while there is nothing to send: who has
- * sent all it had begins anew. n packets ahead, it sends an n-th as fast, so that it is on time with the next.
+ * The schedule catches up with such delays: n packets behind, it sends n times as fast, up to CATCH_UP_MAX. It is a token
+ * bucket: in any time t it sends rate × t + depth at most. The depth is LATE_US, or two packets of segmentation offload if
+ * these take longer. A delay beyond the depth is given up. A sender that has sent all its data begins a new schedule, so
+ * nothing is due for the time in which it had nothing to send. n packets ahead of the schedule, it sends at an n-th of the
+ * rate, so that it is on time with the next packet.
  */
 #ifndef HOWDAH_SCHEDULE_H
 #define HOWDAH_SCHEDULE_H
@@ -16,18 +17,18 @@
 #include "kernel.h"
 
 enum {
-	LATE_US = 10000, /* how late timers and ACKs may be */
+	LATE_US = 10000, /* the delay of timers and ACKs that is caught up with */
 	CATCH_UP_MAX = 4,
 	OFFLOAD_MAX = 1 << 16, /* bytes; no packet of segmentation offload is larger */
 };
 
 struct schedule {
 	__u64 rate_Bps; /* on the wire */
-	__u64 now_ns;	/* when the next packet may leave, as of the last look; 0: begins now */
+	__u64 now_ns;	/* when the next packet may leave, at the last update; 0: begins now */
 	__s64 behind_ns;
 	__u32 sent_bytes; /* on the wire, modulo 2^32 */
-	__u32 packet_us;  /* the time of what left last */
-	__u32 written;	  /* the sequence number behind all that was there to send */
+	__u32 packet_us;  /* the time that the last packet takes */
+	__u32 written;	  /* the sequence number after all data that was written */
 };
 
 static __always_inline void begin(struct schedule *schedule)
@@ -35,7 +36,7 @@ static __always_inline void begin(struct schedule *schedule)
 	schedule->now_ns = 0;
 }
 
-/* Gives so much of the schedule's time to others. */
+/* Takes this much time from the schedule, because others have used it. */
 static __always_inline void forgo(struct schedule *schedule, __u64 ns)
 {
 	schedule->behind_ns -= ns;

@@ -1,12 +1,13 @@
-//! Compares what is due by rate and time with what was sent. This is the reference model of `schedule.h`.
+//! Compares what is due, by rate and time, with what was sent. This is the reference model of `schedule.h`.
 //!
-//! Linux spaces packets by a timer each, and of what that is late takes at most half a packet's time off the next
-//! wait (6.18 `net/ipv4/tcp_output.c`, `tcp_update_skb_after_send`). The rest would be lost for good, so it is
-//! made up for: n packets behind, n times as fast, [`CATCH_UP_MAX`] at most. What is later than the depth, [`LATE_US`] or two
-//! packets where these take longer, is given up, so that in any time t no more than rate × t, the depth and
-//! two packets leave. n packets ahead, it sends an n-th as fast, so that it is on time with the next.
+//! Linux spaces packets by a timer each. If the timer is late, Linux shortens the next wait by half a packet's time
+//! at most (6.18 `net/ipv4/tcp_output.c`, `tcp_update_skb_after_send`). The rest of the delay would be lost for good.
+//! The schedule catches up with it: n packets behind, it sends n times as fast, up to [`CATCH_UP_MAX`]. A delay
+//! beyond the depth, [`LATE_US`] or two packets if these take longer, is given up. So in any time t it sends rate ×
+//! t, the depth and two packets at most. n packets ahead, it sends at an n-th of the rate, so that it is on time with
+//! the next packet.
 
-/// How late timers and ACKs may be, µs.
+/// The delay of timers and ACKs that is caught up with, µs.
 pub const LATE_US: u64 = 10_000;
 
 /// The largest factor by which the rate is raised.
@@ -27,21 +28,21 @@ pub struct Schedule {
     written: u64,
 }
 
-/// The state of a connection just before something may leave.
+/// The state of a connection just before a packet may leave.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// When the next packet may leave: now, or when pacing lets it.
+    /// When the next packet may leave: now, or when pacing allows it.
     pub now_ns: u64,
     /// Bytes sent on the wire since the connection began.
     pub sent_bytes: u64,
     /// Bytes of payload that have been sent at least once, since the connection began.
     pub sent_first: u64,
-    /// Bytes of payload that the application has given to send, since the connection began.
+    /// Bytes of payload that the application has written since the connection began.
     pub written: u64,
 }
 
 impl Schedule {
-    /// A schedule that begins with the first look.
+    /// A schedule that begins with the first update.
     #[must_use]
     pub fn new(rate_bytes_per_s: u64) -> Self {
         Schedule {
@@ -55,7 +56,7 @@ impl Schedule {
         }
     }
 
-    /// How late lateness is made up for with packets as the last one, ns.
+    /// The longest delay that is caught up with, for packets like the last one, ns.
     #[must_use]
     pub fn depth_ns(&self) -> i64 {
         (2 * self.packet_ns()).max(LATE_US as i64 * 1_000)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shares: rates that several connections hold together, each for as long as its lease lasts.
+/* Shares: rates that several connections hold together, each share as long as its lease lasts.
  *
- * A share is divided equally among its active connections: those whose data waits for nothing but its turn. One that
- * has all it had to send on its way, that the receiver holds up, or that hears nothing for timeouts in a row, is not.
- * What those send that are not active, a word now and then or less than their part, is counted, and all others go
- * without it: each takes its part of that as sent by itself (schedule.h). So the sum never exceeds the share.
+ * A share is divided equally among its active connections. A connection is active if its data waits only for its turn.
+ * It is not active if all its data is in flight, if the receiver's window stops it, or after several timeouts in a row.
+ * What inactive connections send, a little now and then or less than their part, is counted. The active ones send less
+ * by that amount: each counts its part of it as sent by itself (schedule.h). So the sum never exceeds the share.
  *
- * A connection is counted in its private part, under its socket's lock, and says again in each epoch that it is
- * active. So one that ended or fell silent unseen, where a kernel skipped the program that should have said so
- * (ARCHITECTURE.md), is counted for two epochs at most. Epochs are long enough for the slowest of the active: one that
- * sends looks before each packet.
+ * The state of a connection is in its private part, under its socket's lock. An active connection is counted again in each
+ * epoch. A kernel may skip the program that would report the end of a connection, or that it is idle (ARCHITECTURE.md).
+ * Such a connection is counted for two epochs at most. A connection that sends is updated before each packet, and an
+ * epoch is long enough for the slowest active one.
  */
 #ifndef HOWDAH_SHARE_H
 #define HOWDAH_SHARE_H
@@ -31,10 +31,10 @@ struct {
 } uses SEC(".maps");
 
 enum {
-	STALLED_TIMEOUTS = 2, /* in a row, with no word from the receiver */
+	STALLED_TIMEOUTS = 2, /* in a row, without an ACK */
 	SHARE_LEAST_BPS = 8,  /* of one connection; 0 would be no target */
-	LEAVES_AT_ONCE = 2,   /* segments; more waits for its turn */
-	HELD_NS = 1000000,    /* pacing holds back for less where only timers are coarse */
+	LEAVES_AT_ONCE = 2,   /* segments that leave at once; more wait for their turn */
+	HELD_NS = 1000000,    /* a shorter wait of pacing comes from coarse timers alone */
 	EPOCH_NS = 1 << 27,   /* at least */
 	EPOCH_PACKETS = 4,    /* of LEAVES_AT_ONCE segments */
 };
@@ -42,16 +42,16 @@ enum {
 /* A connection of a share; in its private part. */
 struct member {
 	__u16 share; /* 0: of none */
-	__u32 epoch; /* in which it said that it is active; 0: it is not */
-	__u32 sent_bytes; /* what is counted of the connection's, modulo 2^32, as below */
+	__u32 epoch; /* the last in which it was counted as active; 0: it is not active */
+	__u32 sent_bytes; /* its bytes that are counted, modulo 2^32, as below */
 	__u32 acked_bytes;
-	__u32 beside_bytes; /* what it knows of the share's */
+	__u32 beside_bytes; /* the share's beside_bytes at its last update */
 };
 
 /* What the others of a share leave to a connection. */
 struct part {
 	__u64 rate_bps; /* 0: nothing to hold */
-	__u64 forgo_ns; /* so much of its time others have used */
+	__u64 forgo_ns; /* its time that others have used */
 };
 
 /* On the wire, modulo 2^32. `overhead`: bytes beside a packet's payload. */
@@ -94,7 +94,7 @@ static __always_inline struct use *use_of(const struct member *member)
 	return bpf_map_lookup_elem(&uses, &place);
 }
 
-/* Under the lock. `rate_bps`: the share's, of which a segment of `segment_bytes` may take long. */
+/* Call it under the lock. `rate_bps` is the share's rate. At a low rate a segment of `segment_bytes` may take long. */
 static __always_inline void begin_epoch(struct use *use, __u64 now_ns, __u64 rate_bps, __u64 segment_bytes)
 {
 	__u64 active = use->active + use->active_before + 1ULL;
@@ -111,7 +111,7 @@ static __always_inline void begin_epoch(struct use *use, __u64 now_ns, __u64 rat
 	use->epoch_began_ns = now_ns;
 }
 
-/* Under the lock. Whether it counted until now. */
+/* Call it under the lock. Returns whether the connection was counted until now. */
 static __always_inline bool say_active(struct member *member, struct use *use, bool active)
 {
 	bool now = member->epoch && member->epoch == use->epoch;
@@ -127,7 +127,7 @@ static __always_inline bool say_active(struct member *member, struct use *use, b
 	return now || before;
 }
 
-/* Counts what it has sent, and whether it is active from now on; what is its part then. */
+/* Counts what the connection has sent, and whether it is active from now on. Returns its part of the share. */
 static __always_inline struct part take_part(const struct sock *sk, struct member *member, struct use *use,
 					     __u64 rate_bps, bool active, __u32 overhead)
 {
@@ -158,7 +158,7 @@ static __always_inline struct part take_part(const struct sock *sk, struct membe
 	return part;
 }
 
-/* What the lease leaves to all of them. */
+/* The rate of the share under its lease. */
 static __always_inline __u64 rate_of_share(const struct member *member)
 {
 	__u32 place = member->share - 1;

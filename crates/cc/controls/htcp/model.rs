@@ -1,4 +1,5 @@
-//! H-TCP: the longer since the last loss, the faster it grows; a loss takes what the queue held.
+//! H-TCP: the longer the time since the last loss, the faster the window grows. A loss takes as much as the queue
+//! had.
 //!
 //! Source: R. N. Shorten, D. J. Leith, "H-TCP: TCP for high-speed and long-distance networks", Proc.
 //! PFLDnet, 2004; Linux 6.18 `net/ipv4/tcp_htcp.c`, whose constants and roundings these are.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Memories: what transfers to a destination carried before, set by user space, and what comes of them.
+/* Memories: what earlier transfers to a destination carried, set by user space, and the results of using them.
  *
- * A connection looks for its memory once, by network namespace, port of either end and longest prefix. It goes back
- * to the same place later. A memory that was set again meanwhile is another one, which set_ns tells.
+ * A connection looks for its memory once, by network namespace, port of either end and longest prefix. Later it uses the
+ * same place in the map. If the memory there was set again meanwhile, set_ns is different, and it is another memory.
  */
 #ifndef HOWDAH_MEMORY_H
 #define HOWDAH_MEMORY_H
@@ -63,7 +63,7 @@ static __always_inline struct memory *find_memory(const struct sock *sk, __u32 *
 	return NULL;
 }
 
-/* The memory of that place, if it is still the one that was set then. */
+/* The memory at that place, if it is still the one that was set at that time. */
 static __always_inline struct memory *memory_at(const struct sock *sk, __u32 place, __u64 set_ns)
 {
 	struct memory *memory = set_ns ? look_at(sk, place) : NULL;
@@ -71,8 +71,8 @@ static __always_inline struct memory *memory_at(const struct sock *sk, __u32 pla
 	return memory && memory->set_ns == set_ns ? memory : NULL;
 }
 
-/* Takes a part of the jump, if one is left: they are as many as streams share the memory. After `again_us` since the
- * first was taken, all are free again.
+/* Takes a part of the jump, if one is left. There are as many parts as streams that share the memory. `again_us` after the
+ * first part was taken, all are free again.
  */
 static __always_inline bool take_part(struct memory *memory, __u64 again_us)
 {

@@ -1,22 +1,22 @@
-//! Careful Resume: a connection begins with what earlier ones carried; then CUBIC goes on.
+//! Careful Resume: a connection begins with what earlier ones carried, and then CUBIC takes over.
 //!
-//! Source: RFC 9959, whose sections are named where each rule is. All connections that use a memory are one sender:
-//! each has its part of the saved capacity, and [`Resume::follow`] says that another one had to retreat.
+//! Source: RFC 9959. Its section is named at each rule. All connections that use a memory are one sender: each has
+//! its part of the saved capacity, and [`Resume::follow`] reports that another one had to retreat.
 //!
 //! Deviations beside those of the crate, all to the safe side:
 //! - The window counts segments, so PipeSize does.
-//! - It does not jump where the RTT says that somebody's queue stands on the path already.
-//! - Without an ACK, it jumps only where the RTT that confirms the path is of the last round trips. An older one counts
-//!   no more.
-//! - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the jump.
-//!   The queue that this train has built when it is back says what the path carries. The window grows to that in the
-//!   round trip that follows, spaced at that rate, but no further than to the saved capacity, and not while the RTT says
-//!   that a queue has grown. PipeSize counts none of it. Slow start ends there, also under the next control.
-//! - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
-//!   meanwhile, or sent, does not count in PipeSize.
+//! - It does not jump if the RTT shows a standing queue on the path.
+//! - Without an ACK, it jumps only if the RTT that confirms the path was measured in the last round trips. An older
+//!   one does not count.
+//! - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the
+//!   jump. The queue that this train has built shows the capacity of the path. The window grows to that capacity in
+//!   the next round trip, paced at that rate. It grows to the saved capacity at most, and not while the RTT shows
+//!   that a queue has grown. PipeSize does not count this growth. Slow start ends there, also under the next control.
+//! - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was
+//!   lost or sent meanwhile does not count in PipeSize.
 //! - Congestion takes effect with the next ACK.
 //!
-//! The program goes on with any control; the model with CUBIC.
+//! In the program any control takes over, in the model CUBIC.
 
 use crate::{
     About, Ack, AfterLoss, Control, Model, Parameter, Unit, Values, Window, Written,
@@ -53,7 +53,7 @@ const AGAIN: Parameter = Parameter::count(
 )
 .in_unit(Unit::Microseconds);
 
-/// What earlier connections carried: this connection's part of it.
+/// This connection's part of what earlier connections carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saved {
     /// Segments in flight.
@@ -62,7 +62,7 @@ pub struct Saved {
     pub rtt_us: u64,
 }
 
-/// Where a connection is (RFC 9959, section 3).
+/// The phase of a connection (RFC 9959, section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Slow start until the first window is acknowledged, on a path like the saved one.
@@ -71,7 +71,7 @@ pub enum Phase {
     Unvalidated,
     /// What was sent unvalidated is being acknowledged.
     Validating,
-    /// The jump met congestion: half of what got through, until the rest is mended.
+    /// After congestion in the jump: half of what was acknowledged, until the recovery is over.
     Retreat,
     /// CUBIC goes on, for the reason.
     Normal(Why),
@@ -84,7 +84,7 @@ pub enum Why {
     NoMemory,
     /// The RTT is unlike the saved one.
     OtherPath,
-    /// The RTT says that a queue stands on the path.
+    /// The RTT shows a standing queue.
     Queue,
     /// The window was as large without a jump.
     Small,
@@ -98,32 +98,32 @@ pub enum Why {
     Retreated,
 }
 
-/// An RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it.
+/// An RTT that is an eighth longer shows a standing queue, as in HyStart.
 const STANDING_SHIFT: u32 = 3;
-/// A thirty-second tells of one that the jump has built.
+/// An RTT that is a thirty-second longer shows a queue from the jump.
 const GROWN_SHIFT: u32 = 5;
 const LEAST_RISE_US: u64 = 2_000;
 const LARGEST_RISE_US: u64 = 16_000;
-/// A confirmation is believed for so long, or for two round trips if those take longer: at most about as long as a window
-/// is after the last segment (an RTO, by RFC 5681, 4.1; a second at least, by RFC 6298).
+/// A confirmation is valid for this long, or for two round trips if those take longer. That is about as long as a
+/// window stays valid after the last segment (an RTO, by RFC 5681, 4.1; a second at least, by RFC 6298).
 const BELIEVED_US: u64 = 1_000_000;
-/// The probe begins when a part of the jump is back, so that a queue which the jump has built is seen before.
+/// The probe begins when this part of the jump is acknowledged, so that a queue from the jump is detected before it.
 const BEFORE_PROBE_SHIFT: u32 = 3;
-/// A delay of an eighth of the probe is one of the clock, and not of the path.
+/// A delay of an eighth of the probe comes from the clock, and not from the path.
 const CLOCK_SHIFT: u32 = 3;
 
 fn rise_us(rtt_us: u64, shift: u32) -> u64 {
     (rtt_us >> shift).clamp(LEAST_RISE_US, LARGEST_RISE_US)
 }
 
-/// What comes back while a connection validates.
+/// What is being acknowledged while a connection validates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coming {
-    /// What of the jump was in flight, and within it what lets the probe go.
+    /// The part of the jump that was in flight. Within it, the probe is sent.
     Jump,
     /// The end of the probe.
     Probe,
-    /// A flight since it is known what the path carries.
+    /// A flight that was sent after the capacity was known.
     Growth,
 }
 
@@ -143,26 +143,26 @@ pub struct Resume {
     measured_us: u64,
     smoothed_us: u64,
     jumped_us: u64,
-    /// `delivered` at the jump. A segment that was sent later is a part of it,
+    /// `delivered` at the jump. A segment that was sent later is part of the jump.
     jumped_at: u64,
-    /// or was in flight then: so much is delivered when that is.
+    /// `delivered` when everything that was in flight at the jump is delivered.
     jumped_behind: u64,
-    /// Segments sent when the phase began. It ends when all of them are answered.
+    /// Segments sent when the phase began. The phase ends when all of them are acknowledged.
     mark: u64,
     coming: Coming,
     /// Segments of the jump that were in flight when validating began.
     flight: u32,
     /// `delivered` when the probe may begin.
     probe_from: u64,
-    /// Segments by which the window still grows for the probe.
+    /// Growth of the window for the probe that is left, segments.
     probe: u32,
-    /// `delivered` when all of the probe is back; 0: none of it was sent.
+    /// `delivered` when all of the probe is acknowledged; 0: none of it was sent.
     probe_end: u64,
     /// What its end waited.
     waited_us: u64,
-    /// What the path carries, as far as validating grows the window.
+    /// The capacity of the path, up to which validating grows the window.
     limit: u32,
-    /// What will have got through when a retreat ends, if nothing more is lost.
+    /// The segments that will be delivered by the end of a retreat, if nothing more is lost.
     through: u64,
     /// Segments lost when it began.
     lost: u64,
@@ -175,7 +175,7 @@ impl Resume {
     /// The parameters that can be set.
     pub const PARAMETERS: &[Parameter] = &[JUMP_PART, RETREAT_BETA, AGAIN];
 
-    /// A fresh control that knows what is `saved`, with values of [`Self::PARAMETERS`].
+    /// A new control with the memory `saved`, and values of [`Self::PARAMETERS`].
     #[must_use]
     pub fn new(saved: Option<Saved>, values: &Values) -> Self {
         let defaults = Values::new(Cubic::PARAMETERS, &[]).expect("the defaults are in range");
@@ -218,13 +218,13 @@ impl Resume {
         self.phase
     }
 
-    /// What was seen to get through, segments (RFC 9959's PipeSize).
+    /// What the path has carried, segments (RFC 9959's PipeSize).
     #[must_use]
     pub fn pipe(&self) -> u32 {
         self.pipe
     }
 
-    /// Another stream of the same sender had to retreat.
+    /// Notes that another stream of the same sender had to retreat.
     pub fn follow(&mut self) {
         self.another_retreats = true;
     }
@@ -234,12 +234,12 @@ impl Resume {
         self.least_rtt_us > saved.rtt_us / 2 && self.rtt_us <= 10 * saved.rtt_us
     }
 
-    /// Whether the newest RTT says what the path is now.
+    /// Whether the newest RTT is recent enough to describe the path.
     fn is_recent(&self, now_us: u64) -> bool {
         self.rtt_us > 0 && now_us - self.measured_us <= BELIEVED_US.max(2 * self.rtt_us)
     }
 
-    /// Before the jump, an RTT of long ago says nothing of now.
+    /// Before the jump, an old RTT is discarded.
     fn measure(&mut self, ack: &Ack) {
         if self.phase == Phase::Reconnaissance && !self.is_recent(ack.now_us) {
             self.least_rtt_us = u64::MAX;
@@ -297,13 +297,13 @@ impl Resume {
         }
     }
 
-    /// One round trip. What is smoothed begins with the handshake, which may be of long ago: it counts no further than what
+    /// One round trip. The smoothed RTT begins with that of the handshake, which may be old. So it is limited by what
     /// was measured since.
     fn jump_lasts_us(&self) -> u64 {
         self.smoothed_us.clamp(self.least_rtt_us, self.rtt_us)
     }
 
-    /// PipeSize is what gets through of the jump, not of what is sent after that.
+    /// PipeSize is what is acknowledged of the jump, not of what is sent after it.
     fn count(&mut self, ack: &Ack) {
         if self.coming == Coming::Jump {
             self.pipe += ack.acked;
@@ -327,7 +327,7 @@ impl Resume {
         }
     }
 
-    /// Growth as in slow start at most (3.4): the probe, and what it has shown that there is room for.
+    /// Growth as in slow start at most (3.4): by the probe, and up to the capacity that it has shown.
     fn validate(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
         let grown_us = self.least_rtt_us + rise_us(self.least_rtt_us, GROWN_SHIFT);
         let is_free = ack.rtt_us <= grown_us;
@@ -365,19 +365,20 @@ impl Resume {
         self.probe_end = ack.delivered + u64::from(window.cwnd);
     }
 
-    /// For so long, the probe leaves twice as densely as the jump. On a path that carries only the jump, its end waits as
-    /// long: twice what tells of a queue.
+    /// How long the probe is sent, twice as densely as the jump. On a path that carries only the jump, the end of the
+    /// probe waits as long in the queue. That is twice the delay by which a queue is detected.
     fn probe_us(&self) -> u64 {
         2 * rise_us(self.least_rtt_us, GROWN_SHIFT)
     }
 
-    /// So many segments of the jump come back while the probe leaves: it is as many more.
+    /// The segments of the probe: as many as segments of the jump that are acknowledged while the probe is sent.
     fn probe_segments(&self) -> u32 {
         (u64::from(self.flight) * self.probe_us() / self.least_rtt_us).max(1) as u32
     }
 
-    /// Looks at the RTT while the second half of the probe comes back, and for half as long again. The queue of a part of
-    /// the probe says what that of the whole is. A clock that is late now and then shows more, so the least counts.
+    /// Measures the RTT while the second half of the probe is acknowledged, and for half as long again. The queue of
+    /// the whole probe is estimated from that of a part. A late clock makes single values too large, so the least
+    /// value counts.
     fn await_probe(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
         let all = u64::from(2 * self.probe_segments());
         if ack.delivered + all / 2 < self.probe_end {
@@ -395,7 +396,7 @@ impl Resume {
         self.coming = Coming::Growth;
     }
 
-    /// What the probe has shown that the path carries, segments: twice the jump, less what its queue says.
+    /// The capacity that the probe has shown, segments: twice the jump, less by what the probe waited in the queue.
     fn carries(&self) -> u32 {
         let probe_us = self.probe_us();
         if self.waited_us <= probe_us >> CLOCK_SHIFT {
@@ -409,7 +410,7 @@ impl Resume {
         self.phase = Phase::Normal(Why::Validated);
     }
 
-    /// Keeps what of the jump is in flight, or, where it was not used, what was seen to get through (3.3).
+    /// Keeps the part of the jump that is in flight or, if the jump was not used, what the path has carried (3.3).
     fn end_jump(&mut self, window: &mut Window, ack: &Ack, saved: Saved) {
         if ack.in_flight < self.first.into() || ack.in_flight <= self.pipe.into() {
             window.cwnd = self.pipe.max(self.first);
@@ -425,7 +426,7 @@ impl Resume {
         self.phase = Phase::Validating;
     }
 
-    /// Half of what got through (3.5). No more can have got through than was in flight at once.
+    /// Half of what the path has carried (3.5). It cannot have carried more than was in flight at once.
     fn retreat(&mut self, window: &mut Window, ack: &Ack) {
         let most = match self.phase {
             Phase::Validating => self.flight,
@@ -440,7 +441,7 @@ impl Resume {
         self.phase = Phase::Retreat;
     }
 
-    /// Until all is mended. What was lost, or sent since, has not shown that the path carries it.
+    /// Until the recovery is over. What was lost or sent since does not show what the path carries.
     fn mend(&mut self, window: &mut Window, ack: &Ack) {
         self.count(ack);
         if ack.recovering || ack.delivered + ack.lost < self.mark {
@@ -453,7 +454,7 @@ impl Resume {
         self.phase = Phase::Normal(Why::Retreated);
     }
 
-    /// The jump over a round trip (3.3), as what the path carries; the rest as Linux paces.
+    /// The jump and the growth to the capacity are paced over a round trip (3.3), the rest as in Linux.
     fn pace(&mut self, window: &Window) {
         let over_us = match self.phase {
             Phase::Unvalidated => self.jump_lasts_us(),
@@ -494,7 +495,7 @@ impl Control for Resume {
         self.pace(window);
     }
 
-    /// The jump, where no ACK is to come first.
+    /// The jump without an ACK.
     fn written(&mut self, window: &mut Window, written: &Written) {
         let Some(saved) = self.saved else { return };
         let is_confirmed = self.is_recent(written.now_us) && !written.recovering;

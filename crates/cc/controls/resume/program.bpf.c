@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Careful Resume: a connection begins with what earlier ones carried, and another control goes on.
+/* Careful Resume: a connection begins with what earlier ones carried, and then another control takes over.
  *
  * Source: RFC 9959. Sections are named where each rule is. Phases:
  *   reconnaissance  slow start until the first window is acknowledged and the RTT is like the saved one (3.2)
  *   unvalidated     the window jumps to a part of the saved capacity, paced over a round trip (3.3)
- *   validating      until all that was sent unvalidated is acknowledged, and what a probe lets grow (3.4)
- *   retreat         after congestion: half of what was acknowledged, until the rest is mended (3.5)
- *   normal          the socket is moved to the control that the memory names (bpf_setsockopt), in place
+ *   validating      until all that was sent unvalidated is acknowledged, and the growth after a probe (3.4)
+ *   retreat         after congestion: half of what was acknowledged, until the recovery is over (3.5)
+ *   normal          the socket is given the control that the memory names (bpf_setsockopt)
  *
- * The observing phase is user space's: it sets memories (memory.h). All connections that use a memory are one sender:
+ * The observing phase is in user space, which sets memories (memory.h). All connections that use a memory are one sender:
  * each jumps to its part, and each retreats when one of them has to.
  *
  * Deviations, all to the safe side:
  * - The window counts segments, so PipeSize does.
- * - It does not jump where the RTT says that somebody's queue stands on the path already.
- * - Without an ACK, it jumps only where the RTT that confirms the path is of the last round trips. An older one counts
- *   no more.
+ * - It does not jump if the RTT shows a standing queue on the path.
+ * - Without an ACK, it jumps only if the RTT that confirms the path was measured in the last round trips. An older one
+ *   does not count.
  * - Validating begins with a probe: the window grows by so little that it leaves in a train twice as dense as the jump.
- *   The queue that this train has built when it is back says what the path carries. The window grows to that in the
- *   round trip that follows, spaced at that rate, but no further than to this connection's part of the saved capacity,
- *   and not while the RTT says that a queue has grown. PipeSize counts none of it. Slow start ends there, also under
- *   the next control.
+ *   The queue that this train has built shows the capacity of the path. The window grows to that capacity in the next
+ *   round trip, paced at that rate. It grows to this connection's part of the saved capacity at most, and not while the
+ *   RTT shows that a queue has grown. PipeSize does not count this growth. Slow start ends there, also under the next
+ *   control.
  * - A retreat ends when all that was sent before it is acknowledged, not only what was sent unvalidated. What was lost
- *   meanwhile, or sent, does not count in PipeSize.
+ *   or sent meanwhile does not count in PipeSize.
  * - An undo does not end a retreat.
  *
- * With cong_control the kernel leaves window and pacing to us alone. What a kernel may skip (skipped.h) is made good at
- * the next ACK. No phase depends on what ssthresh() answered.
+ * With cong_control the kernel leaves window and pacing to the program. A callback that a kernel may skip (skipped.h) is
+ * made up for at the next ACK. No phase depends on the result of ssthresh().
  */
-#include "memory.h"
+#include "ahead.h"
+#include "validate.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -38,159 +39,6 @@ const volatile struct {
 	__u64 retreat_beta; /* 1/1024 of PipeSize: where slow start ends after a retreat */
 	__u64 again; /* microseconds until the parts of a jump are free again */
 } parameters = {};
-
-enum {
-	WINDOW_MIN = 2,
-	FIRST_WINDOW = 10, /* RFC 6928 */
-	NO_THRESHOLD = 0x7fffffff, /* TCP_INFINITE_SSTHRESH */
-	CUBIC_BETA = 717, /* 1/1024 */
-	STANDING_SHIFT = 3, /* an RTT that is an eighth longer tells of a queue that stands on the path, as HyStart has it */
-	GROWN_SHIFT = 5, /* a thirty-second of one that the jump has built */
-	LEAST_RISE_US = 2000, /* both within these */
-	LARGEST_RISE_US = 16000,
-	/* A confirmation is believed for so long, or for two round trips if those take longer: at most about as long as a
-	 * window is after the last segment (an RTO, by RFC 5681, 4.1; a second at least, by RFC 6298). Linux itself never
-	 * restarts the window of a control with cong_control.
-	 */
-	BELIEVED_MS = 1000,
-	BEFORE_PROBE_SHIFT = 3, /* a part of the jump is back before the probe: a queue that the jump built is seen then */
-	CLOCK_SHIFT = 3, /* a delay of an eighth of the probe is one of the clock, and not of the path */
-};
-
-/* What comes back while a connection validates. */
-enum coming {
-	COMING_JUMP, /* what of the jump was in flight, and within it what lets the probe go */
-	COMING_PROBE, /* the end of the probe */
-	COMING_GROWTH, /* a flight since it is known what the path carries */
-};
-
-struct resume {
-	__u64 memory_ns; /* when its memory was set; 0: not looked for yet */
-	char then[CONTROL_NAME_MAX];
-	__u32 saved_rtt_us;
-	__u32 share; /* its part of the saved capacity, segments */
-	__u32 jump; /* segments */
-	__u32 pipe; /* RFC 9959's PipeSize, segments */
-	__u32 seen_delivered; /* at the last ACK */
-	__u32 confirmed; /* `delivered` once the first window is acknowledged */
-	__u32 first; /* window */
-	__u32 window; /* at the last ACK */
-	__u32 rtt_us; /* the newest sample; 0: none */
-	__u32 measured_ms; /* when it was taken */
-	__u32 least_rtt_us;
-	__u32 jumped_us; /* when */
-	__u32 mark; /* sequence number behind which the phase ends */
-	__u32 flight; /* what of the jump was in flight when validating began, segments */
-	__u32 probe_from; /* sequence number behind which the probe may begin */
-	__u32 probe; /* by which the window still grows for it, segments */
-	union {
-		__u32 probe_end; /* sequence number behind it; 0: none of it was sent */
-		__u32 limit; /* then: what the path carries, as far as validating grows the window, segments */
-		__u32 through; /* what will have got through when a retreat ends, if nothing more is lost, segments */
-	};
-	union {
-		__u32 waited_us; /* what the end of the probe waited, plus 1; 0: not known */
-		__u32 lost; /* when a retreat began, segments */
-	};
-	__u8 phase; /* enum resume_phase; RESUME_NONE: begins */
-	__u8 why; /* enum resume_why */
-	__u8 place; /* of its memory */
-	__u8 paced; /* we switched pacing on */
-	__u8 coming; /* enum coming */
-};
-
-_Static_assert(sizeof(struct resume) <= 13 * sizeof(__u64), "fits a socket's private part");
-
-static __always_inline __u32 share_of(__u32 window, __u64 part, __u64 of)
-{
-	return max((__u32)(window * part / of), (__u32)WINDOW_MIN);
-}
-
-/* In one of the phases between the jump and the next control. */
-static __always_inline bool has_jumped(const struct resume *resume)
-{
-	return resume->phase > RESUME_RECONNAISSANCE && resume->phase < RESUME_NORMAL;
-}
-
-/* One round trip. What is smoothed begins with the handshake, which may be of long ago: it counts no further than what was
- * measured since.
- */
-static __always_inline __u32 jump_lasts_us(const struct tcp_sock *tp, const struct resume *resume)
-{
-	return max(min(tp->srtt_us >> 3, resume->rtt_us), resume->least_rtt_us);
-}
-
-static __always_inline void pace(struct sock *sk, struct resume *resume, __u32 segments, __u32 percent)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 over_us = resume->phase == RESUME_UNVALIDATED ? jump_lasts_us(tp, resume) : tp->srtt_us >> 3;
-	__u64 rtt_us = max(over_us, 1U);
-	__u64 rate_Bps = (__u64)segments * tp->mss_cache * 10000 * percent / rtt_us;
-
-	if (has_jumped(resume) && sk->sk_pacing_status == SK_PACING_NONE) {
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-		resume->paced = 1;
-	}
-	sk->sk_pacing_rate = max(min(rate_Bps, (__u64)sk->sk_max_pacing_rate), 1ULL);
-}
-
-/* Whether the RTT says that this is the path of the memory (4.2.1). */
-static __always_inline bool is_same_path(const struct resume *resume)
-{
-	return resume->least_rtt_us > resume->saved_rtt_us / 2 &&
-	       resume->rtt_us <= 10ULL * resume->saved_rtt_us;
-}
-
-/* Milliseconds, so that a silence of an hour is none of a second. */
-static __always_inline __u32 now_ms(const struct tcp_sock *tp)
-{
-	return tp->tcp_mstamp / 1000;
-}
-
-/* Whether the newest RTT says what the path is now. */
-static __always_inline bool is_recent(const struct tcp_sock *tp, const struct resume *resume)
-{
-	__u32 believed_ms = max(2 * (resume->rtt_us / 1000), (__u32)BELIEVED_MS);
-
-	return resume->rtt_us && now_ms(tp) - resume->measured_ms <= believed_ms;
-}
-
-static __always_inline __u32 rise_us(__u32 rtt_us, __u32 shift)
-{
-	return min(max(rtt_us >> shift, (__u32)LEAST_RISE_US), (__u32)LARGEST_RISE_US);
-}
-
-static __always_inline void note(struct sock *sk, const struct resume *resume)
-{
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	__u64 mss = tcp_sk(sk)->mss_cache;
-
-	if (!flow)
-		return;
-	flow->resumed.memory_ns = resume->memory_ns;
-	flow->resumed.phase = resume->phase;
-	flow->resumed.why = resume->why;
-	flow->resumed.jumped_bytes = resume->jump * mss;
-	flow->resumed.validated_bytes = resume->pipe * mss;
-	flow->resumed.rtt_us = resume->least_rtt_us;
-	if (resume->phase == RESUME_RETREAT)
-		flow->resumed.retreats++;
-}
-
-/* A first window that was acknowledged under another control, just now, confirms the path as well. */
-static __always_inline void take_over(const struct tcp_sock *tp, struct resume *resume)
-{
-	__u64 answered_us = tp->rack.mstamp + tp->rack.rtt_us;
-	__u64 believed_us = max(2ULL * tp->rack.rtt_us, BELIEVED_MS * 1000ULL);
-
-	/* The SYN counts as delivered. */
-	if (tp->delivered <= FIRST_WINDOW || bpf_ktime_get_ns() / 1000 - answered_us > believed_us)
-		return;
-	resume->confirmed = tp->delivered;
-	resume->rtt_us = tp->rack.rtt_us;
-	resume->least_rtt_us = tp->rack.rtt_us;
-	resume->measured_ms = answered_us / 1000;
-}
 
 static __always_inline void begin(struct sock *sk, struct resume *resume)
 {
@@ -208,25 +56,7 @@ static __always_inline void begin(struct sock *sk, struct resume *resume)
 	}
 }
 
-/* The last step of each way: what is to happen is done by the next control. */
-static __always_inline void become_normal(struct sock *sk, struct resume *resume, __u8 why)
-{
-	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
-	__u64 mss = tcp_sk(sk)->mss_cache;
-
-	resume->phase = RESUME_NORMAL;
-	resume->why = why;
-	if (memory) {
-		__sync_fetch_and_add(&memory->validated_bytes, resume->pipe * mss);
-		if (why == RESUME_VALIDATED)
-			__sync_fetch_and_add(&memory->validated, 1);
-		if (why == RESUME_OTHER_PATH)
-			__sync_fetch_and_add(&memory->other_paths, 1);
-	}
-	note(sk, resume);
-}
-
-/* Moves the socket on. Nothing may be read or written of the private part afterwards: it is the next control's. */
+/* Gives the socket the next control. The private part then belongs to that control, and must not be read or written. */
 static __always_inline void go_on(struct sock *sk, const struct resume *resume)
 {
 	char then[CONTROL_NAME_MAX], cubic[CONTROL_NAME_MAX] = "cubic", reno[CONTROL_NAME_MAX] = "reno";
@@ -238,8 +68,8 @@ static __always_inline void go_on(struct sock *sk, const struct resume *resume)
 		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 }
 
-/* Safe Retreat (3.5): the window falls to half of what the path was seen to carry. No more can have got through than was
- * in flight at once.
+/* Safe Retreat (3.5): the window falls to half of what the path has carried. The path cannot have carried more than was in
+ * flight at once.
  */
 static __always_inline void retreat(struct sock *sk, struct resume *resume, struct memory *memory)
 {
@@ -258,7 +88,7 @@ static __always_inline void retreat(struct sock *sk, struct resume *resume, stru
 	note(sk, resume);
 }
 
-/* Remembers what it needs of its memory; says whether there is one that may be used. */
+/* Copies what it needs from its memory. Returns whether there is a memory that may be used. */
 static __always_inline bool recall(struct sock *sk, struct resume *resume)
 {
 	__u32 mss = max(tcp_sk(sk)->mss_cache, 1U);
@@ -279,29 +109,7 @@ static __always_inline bool recall(struct sock *sk, struct resume *resume)
 	return true;
 }
 
-/* What the window permits beside what is in flight, bytes. */
-static __always_inline __u32 room_of(const struct tcp_sock *tp)
-{
-	__u32 in_flight = tcp_packets_in_flight(tp);
-
-	return tp->snd_cwnd > in_flight ? (tp->snd_cwnd - in_flight) * tp->mss_cache : 0;
-}
-
-/* Whether the sender has more to send than the window permits. */
-static __always_inline bool is_held_by_window(const struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	return tcp_is_cwnd_limited(sk) && tp->write_seq - tp->snd_nxt > room_of(tp);
-}
-
-/* Whether the first window is acknowledged, and an RTT was measured. */
-static __always_inline bool is_confirmed(const struct tcp_sock *tp, const struct resume *resume)
-{
-	return resume->rtt_us && (__s32)(tp->delivered - resume->confirmed) >= 0;
-}
-
-/* Why it will never jump (3.2, 4.2.1). If it may, takes its part of the jump. */
+/* The reason why it will never jump (3.2, 4.2.1), if there is one. If it may jump, takes its part of the jump. */
 static __always_inline __u8 why_not(const struct resume *resume, struct memory *memory, __u32 window)
 {
 	if (!is_same_path(resume))
@@ -350,36 +158,11 @@ static __always_inline void reconnoitre(struct sock *sk, struct resume *resume, 
 		tcp_slow_start(tp, acked);
 	if (!resume->memory_ns && !recall(sk, resume))
 		return;
-	if (is_confirmed(tp, resume) && is_held_by_window(sk))
+	if (is_confirmed(tp, resume) && is_limited_by_window(sk))
 		jump(sk, resume);
 }
 
-/* Whether more waits than the window permits, and the receiver would take it (3.2), without an ACK that says so. */
-static __always_inline bool may_jump_unasked(const struct sock *sk, const struct resume *resume)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	__u32 permitted = tp->snd_nxt + room_of(tp), taken = tp->snd_una + tp->snd_wnd;
-
-	if (!is_confirmed(tp, resume) || !is_recent(tp, resume) || ca_state(sk) > TCP_CA_Disorder)
-		return false;
-	return (__s32)(tp->write_seq - permitted) > 0 && (__s32)(taken - permitted) > 0;
-}
-
-/* For so long, the probe leaves twice as densely as the jump. On a path that carries only the jump, its end waits as
- * long: twice what tells of a queue.
- */
-static __always_inline __u32 probe_us(const struct resume *resume)
-{
-	return 2 * rise_us(resume->least_rtt_us, GROWN_SHIFT);
-}
-
-/* So many segments of the jump come back while the probe leaves: it is as many more. */
-static __always_inline __u32 probe_segments(const struct resume *resume)
-{
-	return max((__u32)((__u64)resume->flight * probe_us(resume) / max(resume->least_rtt_us, 1U)), 1U);
-}
-
-/* Keeps what of the jump is in flight, or, where it was not used, what was seen to get through (3.3). */
+/* Keeps the part of the jump that is in flight or, if the jump was not used, what the path has carried (3.3). */
 static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -400,11 +183,6 @@ static __always_inline void end_jump(struct sock *sk, struct resume *resume)
 	note(sk, resume);
 }
 
-static __always_inline bool is_past(const struct tcp_sock *tp, __u32 mark)
-{
-	return (__s32)(tp->snd_una - mark) >= 0;
-}
-
 static __always_inline void send_unvalidated(struct sock *sk, struct resume *resume)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -414,90 +192,14 @@ static __always_inline void send_unvalidated(struct sock *sk, struct resume *res
 		end_jump(sk, resume);
 }
 
-static __always_inline void end_validating(struct sock *sk, struct resume *resume, __u32 threshold)
-{
-	tcp_sk(sk)->snd_ssthresh = threshold;
-	become_normal(sk, resume, RESUME_VALIDATED);
-}
-
-static __always_inline void send_probe(struct sock *sk, struct resume *resume, __u32 acked)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 more = min(acked, resume->probe);
-
-	tp->snd_cwnd += more;
-	resume->probe -= more;
-	resume->probe_end = tp->snd_una + tp->snd_cwnd * tp->mss_cache;
-}
-
-/* What the probe has shown that the path carries, segments: twice the jump, less what its queue says. */
-static __always_inline __u32 carries(const struct resume *resume)
-{
-	__u32 sent_us = probe_us(resume), waited_us = resume->waited_us - 1;
-
-	if (waited_us <= sent_us >> CLOCK_SHIFT)
-		return NO_THRESHOLD;
-	return 2 * (__u64)resume->flight * sent_us / (sent_us + waited_us);
-}
-
-/* Looks at the RTT while the second half of the probe comes back, and for half as long again. The queue of a part of the
- * probe says what that of the whole is. A clock that is late now and then shows more, so the least counts.
- */
-static __always_inline void await_probe(const struct sock *sk, struct resume *resume)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	__u32 all = 2 * probe_segments(resume), left = all / 4 * tp->mss_cache, back = all, waited_us;
-
-	if (!is_past(tp, resume->probe_end - 2 * left))
-		return;
-	if (!is_past(tp, resume->probe_end))
-		back -= (resume->probe_end - tp->snd_una) / max(tp->mss_cache, 1U);
-	waited_us = (__u64)(resume->rtt_us - resume->least_rtt_us) * all / max(back, 1U);
-	if (!resume->waited_us || waited_us < resume->waited_us - 1)
-		resume->waited_us = waited_us + 1;
-	if (!is_past(tp, resume->probe_end + left))
-		return;
-	resume->limit = max(min(min(carries(resume), resume->share), tp->snd_cwnd_clamp), tp->snd_cwnd);
-	resume->mark = tp->snd_nxt;
-	resume->coming = COMING_GROWTH;
-}
-
-/* Growth as in slow start at most (3.4): the probe, and what it has shown that there is room for. */
-static __always_inline void validate(struct sock *sk, struct resume *resume, __u32 acked)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	bool is_free = resume->rtt_us <= resume->least_rtt_us + rise_us(resume->least_rtt_us, GROWN_SHIFT);
-	bool is_back = is_past(tp, resume->mark), is_used = tcp_is_cwnd_limited(sk);
-
-	if (resume->coming == COMING_GROWTH) {
-		if (is_free && is_used && tp->snd_cwnd < resume->limit)
-			tp->snd_cwnd = min(tp->snd_cwnd + acked, resume->limit);
-		if (is_back)
-			end_validating(sk, resume, is_free ? resume->limit : tp->snd_cwnd);
-		return;
-	}
-	if (resume->coming == COMING_JUMP) {
-		if (resume->probe && is_free && is_used && is_past(tp, resume->probe_from))
-			send_probe(sk, resume, acked);
-		if (!is_back)
-			return;
-		if (resume->probe || !resume->probe_end) {
-			end_validating(sk, resume, tp->snd_cwnd);
-			return;
-		}
-		resume->coming = COMING_PROBE;
-	}
-	await_probe(sk, resume);
-}
-
-/* PipeSize is what gets through of the jump, not of what is sent after that. */
+/* PipeSize is what is acknowledged of the jump, not of what is sent after it. */
 static __always_inline void count(struct resume *resume, __u32 acked)
 {
 	if (resume->coming == COMING_JUMP)
 		resume->pipe += acked;
 }
 
-/* One sender: who shares the jump retreats with the first that has to. */
+/* One sender: all connections that share the jump retreat when the first one has to. */
 static __always_inline void follow_the_jump(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct memory *memory = memory_at(sk, resume->place, resume->memory_ns);
@@ -512,7 +214,7 @@ static __always_inline void follow_the_jump(struct sock *sk, struct resume *resu
 		validate(sk, resume, acked);
 }
 
-/* Until all is mended. What was lost, or sent since, has not shown that the path carries it. */
+/* Until the recovery is over. What was lost or sent since does not show what the path carries. */
 static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -527,7 +229,7 @@ static __always_inline void mend(struct sock *sk, struct resume *resume, __u32 a
 	become_normal(sk, resume, RESUME_RETREATED);
 }
 
-/* Congestion before the jump: there will be none (3.2). The next control brings the window down to the threshold. */
+/* Congestion before the jump: it does not jump (3.2). The next control reduces the window to the threshold. */
 static __always_inline void give_up(struct sock *sk, struct resume *resume)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -591,7 +293,9 @@ void BPF_PROG(resume_cong_control, struct sock *sk)
 	if (resume->phase != RESUME_NORMAL)
 		step(sk, resume, acked);
 	resume->window = tp->snd_cwnd;
-	/* The jump over a round trip (3.3), as what the path carries; the rest as Linux paces, 200 % in slow start. */
+	/* The jump and the growth to the capacity are paced over a round trip (3.3). The rest is paced as in Linux, at 200 % in
+	 * slow start.
+	 */
 	if (resume->phase == RESUME_VALIDATING && resume->coming == COMING_GROWTH)
 		pace(sk, resume, resume->limit, 100);
 	else
@@ -601,7 +305,7 @@ void BPF_PROG(resume_cong_control, struct sock *sk)
 		go_on(sk, resume);
 }
 
-/* The next control gets no pacing that we switched on. */
+/* Switches pacing off for the next control, if this one has switched it on. */
 SEC("struct_ops")
 void BPF_PROG(resume_release, struct sock *sk)
 {
@@ -627,8 +331,8 @@ void BPF_PROG(resume_pkts_acked, struct sock *sk, const struct ack_sample *sampl
 		resume->least_rtt_us = resume->rtt_us;
 }
 
-/* Called before anything leaves, and the window is read after it. A sender that had nothing to send when its first window
- * was acknowledged jumps here, as soon as it has written more than the window permits.
+/* Called before anything is sent; the kernel reads the window after it. A sender that had nothing to send when its first
+ * window was acknowledged jumps here, as soon as it has written more than the window permits.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(resume_min_tso_segs, struct sock *sk)
@@ -645,8 +349,8 @@ __u32 BPF_PROG(resume_min_tso_segs, struct sock *sk)
 	return MIN_TSO_SEGS;
 }
 
-/* A sender that fell silent has not used its jump. But nothing is in flight before the jump either where one ACK has
- * answered all, or where it began without an ACK. Then its first segment is one that starts.
+/* A sender that was idle has not used its jump. But nothing is in flight before the jump either if one ACK has acknowledged
+ * everything, or if the jump came without an ACK. In these cases the event comes with the first segment of the jump.
  */
 SEC("struct_ops")
 void BPF_PROG(resume_cwnd_event, struct sock *sk, enum tcp_ca_event event)

@@ -1,5 +1,4 @@
-//! What an algorithm is given, and what it answers. The calls are those of Linux's
-//! `struct tcp_congestion_ops`.
+//! The inputs and the results of an algorithm. The calls are those of Linux's `struct tcp_congestion_ops`.
 
 use crate::Window;
 
@@ -18,15 +17,15 @@ pub struct Ack {
     pub delivered_when_sent: u64,
     /// Segments still on their way.
     pub in_flight: u64,
-    /// Segments known to be lost in all.
+    /// All segments that are known to be lost.
     pub lost: u64,
-    /// Segments that the sender has written and that have not left; `u64::MAX` for endless data.
+    /// Segments that the sender has written and that were not sent yet; `u64::MAX` for endless data.
     pub waiting: u64,
-    /// Whether losses are being repaired: the window is not to grow.
+    /// Whether losses are being repaired. The window does not grow then.
     pub recovering: bool,
 }
 
-/// What is known when the sender has written something, before any of it leaves.
+/// The state when the sender has written data, before any of it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// The time, µs.
@@ -43,13 +42,13 @@ pub struct Written {
 
 /// A congestion control.
 pub trait Control {
-    /// Linux calls this `init`: the connection is there, and its handshake took `rtt_us`.
+    /// Linux calls this `init`: the connection is established, and its handshake took `rtt_us`.
     fn begin(&mut self, _window: &mut Window, _rtt_us: u64) {}
 
-    /// Linux calls `pkts_acked`, then `cong_avoid`; or `cong_control`, where the control owns the window.
+    /// Linux calls `pkts_acked` and then `cong_avoid`, or `cong_control` if the control owns the window.
     fn acked(&mut self, window: &mut Window, ack: &Ack);
 
-    /// Linux calls this `min_tso_segs`: something may leave. It also does so after each ACK.
+    /// Linux calls this `min_tso_segs`, before data may be sent. It is also called after each ACK.
     fn written(&mut self, _window: &mut Window, _written: &Written) {}
 
     /// Linux calls this `ssthresh`: the window after the loss that was just found, segments. It is called
@@ -60,13 +59,13 @@ pub trait Control {
     /// Linux calls this `set_state(Open)`: the losses are repaired.
     fn repaired(&mut self, _now_us: u64) {}
 
-    /// Whether it sets the window in recovery too, as `cong_control` does. Otherwise the sender
-    /// brings the window down to what [`Control::cut`] said, by proportional rate reduction.
+    /// Whether it sets the window in recovery too, as `cong_control` does. Otherwise the sender reduces the window to
+    /// the result of [`Control::cut`], by proportional rate reduction.
     fn owns_window(&self) -> bool {
         false
     }
 
-    /// The rate at which segments are spaced, segments per second. Without one they are sent as ACKs come.
+    /// The pacing rate, segments per second. Without one, segments are sent as ACKs come.
     fn pacing_per_s(&self) -> Option<f64> {
         None
     }

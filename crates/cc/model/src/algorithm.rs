@@ -7,16 +7,16 @@ use crate::{
     controls::{self, hold::Target, resume::Saved},
 };
 
-/// An algorithm that has a reference model. Its name is that of its folder in `crates/cc/controls`.
+/// An algorithm with a reference model. Its name is that of its folder in `crates/cc/controls`.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
-    /// The name as users write it and, where Linux has the algorithm, as Linux calls it.
+    /// The name for users. If Linux has the algorithm, it is also Linux's name.
     pub name: &'static str,
     /// What its file says of it.
     pub about: &'static About,
 }
 
-/// What the file of an algorithm says of it: each `model.rs` has one, called `ABOUT`.
+/// The description of an algorithm. Each `model.rs` has one, called `ABOUT`.
 #[derive(Debug)]
 pub struct About {
     /// The name as papers write it.
@@ -31,7 +31,7 @@ pub struct About {
     pub after_loss: AfterLoss,
     /// Whether it is fair beside Reno, for the table of docs/cc.md.
     pub fair_beside_reno: &'static str,
-    /// What can be set, in the order in which the program declares it.
+    /// The parameters, in the order in which the program declares them.
     pub parameters: &'static [Parameter],
     /// How the model is made.
     pub model: Model,
@@ -44,7 +44,7 @@ pub enum Model {
     Free(fn(&Values) -> Box<dyn Control>),
     /// The window or the rate is given.
     Held(fn(Target, &Values) -> Box<dyn Control>),
-    /// The model begins with what earlier connections carried, if something is known of that.
+    /// The model begins with what earlier connections carried, if that is known.
     Resumed(fn(Option<Saved>, &Values) -> Box<dyn Control>),
 }
 
@@ -73,14 +73,14 @@ impl Algorithm {
         Self::all().iter().find(|algorithm| algorithm.name == name)
     }
 
-    /// Whether its window or rate is given to it.
+    /// Whether its window or rate is given from outside.
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(self.about.model, Model::Held(_))
     }
 
-    /// A fresh control with the defaults, but for what is `given`. A held one must have a target, and only
-    /// a held one may.
+    /// A new control with the values in `given`, and defaults for the others. A held one must have a target, and
+    /// others must not.
     pub fn control(
         &self,
         given: &[(&str, u64)],
@@ -98,7 +98,7 @@ impl Algorithm {
         }
     }
 
-    /// A fresh control that knows what is `saved`, as [`Self::control`].
+    /// A new control with the memory `saved`, as [`Self::control`].
     pub fn resuming(
         &self,
         given: &[(&str, u64)],

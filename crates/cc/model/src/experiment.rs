@@ -22,7 +22,7 @@ pub struct Experiment {
     pub window_segments: Option<u32>,
     /// The rate on the wire that hold holds, bits per second. Other algorithms take none.
     pub hold_bps: Option<u64>,
-    /// What earlier connections had in flight, segments, by which resume begins. Other algorithms take none.
+    /// What earlier connections had in flight, segments. Resume begins with it. Other algorithms take none.
     #[serde(default)]
     pub saved_segments: Option<u32>,
     /// The RTT that they had, ns.
@@ -34,11 +34,11 @@ pub struct Experiment {
     pub rate_bps: Option<u64>,
     /// What a full segment takes on the wire, bytes.
     pub wire_bytes: u32,
-    /// The size of the same segment as an IP packet, by which hold reckons; 40 to 65,535 bytes.
+    /// The size of the same segment as an IP packet, which hold uses; 40 to 65,535 bytes.
     pub packet_bytes: u32,
     /// The most segments that wait at the bottleneck; absent: no limit.
     pub queue_segments: Option<u64>,
-    /// Segments that an ACK acknowledges in the mean where nothing is lost; 1 to 1,000.
+    /// Segments that an ACK acknowledges in the mean if nothing is lost; 1 to 1,000.
     pub ack_segments: f64,
     /// The first window, segments; 2 to 1,000,000.
     pub start_segments: u32,
@@ -70,7 +70,7 @@ pub enum ExperimentError {
     /// Both a window and a rate were given.
     #[error("hold takes a window or a rate, not both")]
     TwoTargets,
-    /// Only a half of what was saved was given.
+    /// Only one of the two saved values was given.
     #[error("resume takes saved_segments with saved_rtt_ns, or neither")]
     HalfSaved,
     /// A number is out of range.

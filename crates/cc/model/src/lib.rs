@@ -6,10 +6,10 @@
 //! Where all models differ from Linux, and why:
 //!
 //! - Time is µs; Linux counts jiffies (1 to 10 ms), so its sums are rounded more.
-//! - A lost segment is known to be lost when its ACK would have come: there is no reordering, no
-//!   timeout, and so no state `Loss`.
-//! - A window grows also where the sender had too little to fill it. A sender has endless data, unless
-//!   [`Simulation::silent`] makes it.
+//! - A lost segment is detected when its ACK would have come. There is no reordering and no timeout, and so no state
+//!   `Loss`.
+//! - A window also grows if the sender had too little data to fill it. A sender has endless data, unless it is made
+//!   by [`Simulation::silent`].
 
 mod ack;
 mod algorithm;

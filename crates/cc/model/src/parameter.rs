@@ -1,11 +1,11 @@
-//! The parameters of an algorithm. One table each feeds the model, the program of the same name, its help,
-//! its JSON and its checks.
+//! The parameters of an algorithm. The model, the program of the same name, its help, its JSON and its checks all use
+//! one table.
 
 use howdah_units::{Bytes, Duration, Fraction, UnitError};
 use serde::Serialize;
 use thiserror::Error;
 
-/// How a value is written and in what an algorithm counts.
+/// How a value is written, and the unit of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -23,7 +23,7 @@ pub enum Unit {
     PerMillion,
 }
 
-/// A number that an algorithm reads before its first packet.
+/// A parameter of an algorithm, which it reads before its first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
     /// The name as users write it and as the program calls it.
@@ -68,13 +68,13 @@ pub enum ParameterError {
     /// Hold was given no target.
     #[error("hold needs a target: a window or a rate")]
     NoTarget,
-    /// A target was given to an algorithm that finds its window itself.
+    /// A target was given to an algorithm that computes its window itself.
     #[error("{name} takes no target; only hold does")]
     Target {
         /// The name of the algorithm.
         name: &'static str,
     },
-    /// An algorithm that remembers nothing was told what earlier connections carried.
+    /// A memory of earlier connections was given to an algorithm that uses none.
     #[error("{name} begins with nothing saved; only resume does")]
     Saved {
         /// The name of the algorithm.
@@ -83,7 +83,7 @@ pub enum ParameterError {
 }
 
 impl Unit {
-    /// The value that `text` means, or what is wrong with it.
+    /// The value of `text`, or what is wrong with it.
     pub fn parse(self, text: &str) -> Result<u64, String> {
         match self {
             Self::Count => text
@@ -156,7 +156,7 @@ impl Parameter {
         (self.least..=self.most).contains(&value)
     }
 
-    /// What is allowed, as users write it.
+    /// The range, as users write it.
     #[must_use]
     pub fn range(&self) -> String {
         match self.unit {
@@ -167,7 +167,7 @@ impl Parameter {
 }
 
 impl Values {
-    /// The defaults of `parameters`, but for what is `given`.
+    /// The values in `given`, and the defaults of the other `parameters`.
     pub fn new(parameters: &[Parameter], given: &[(&str, u64)]) -> Result<Self, ParameterError> {
         let mut values: Vec<_> = parameters.iter().map(|p| (p.name, p.default)).collect();
         for &(name, value) in given {

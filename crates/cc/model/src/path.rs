@@ -2,19 +2,19 @@
 
 use thiserror::Error;
 
-/// The direction that matters: its rate, RTT and queue. They may change while a simulation runs.
+/// The direction of the data: its rate, RTT and queue. They may change while a simulation runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Path {
     /// RTT of the idle path without serialisation, ns.
     pub rtt_ns: u64,
-    /// Time of a segment on the bottleneck, ns; 0 where nothing limits the rate.
+    /// Time of a segment on the bottleneck, ns; 0 if nothing limits the rate.
     pub segment_ns: u64,
     /// The most segments that wait at the bottleneck; absent: no limit.
     pub queue_segments: Option<u64>,
-    /// Segments that an ACK acknowledges in the mean where nothing is lost, at least 1. Receive offload
-    /// makes it many.
+    /// Segments that an ACK acknowledges in the mean if nothing is lost, at least 1. With receive offload there are
+    /// many.
     pub ack_segments: f64,
-    /// One of so many segments is lost, at random but always the same; absent: none.
+    /// One out of this many segments is lost. The lost ones are random, and the same in each run; absent: none.
     pub lose_one_of: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Path {
         (mixed ^ (mixed >> 31)).is_multiple_of(one_of)
     }
 
-    /// Segments in one RTT at the full rate; absent where nothing limits it.
+    /// Segments in one RTT at the full rate; absent if nothing limits the rate.
     #[must_use]
     pub fn bdp_segments(&self) -> Option<u64> {
         self.rtt_ns.checked_div(self.segment_ns)

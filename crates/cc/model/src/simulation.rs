@@ -62,7 +62,7 @@ struct Recovery {
 }
 
 impl<C: Control> Simulation<C> {
-    /// A connection that was just established, with everything still to send.
+    /// A connection that was just established, with endless data.
     pub fn new(control: C, path: Path, window: Window) -> Self {
         let mut new = Simulation {
             control,
@@ -100,7 +100,7 @@ impl<C: Control> Simulation<C> {
         }
     }
 
-    /// The sender has so many segments more to send.
+    /// Gives the sender this many more segments to send.
     pub fn write(&mut self, segments: u64) {
         self.waiting = self.waiting.saturating_add(segments);
         let written = Written {
@@ -143,7 +143,7 @@ impl<C: Control> Simulation<C> {
         self.to_lose += segments;
     }
 
-    /// Goes on up to `t_ns` since the start.
+    /// Continues the simulation up to `t_ns` since the start.
     pub fn run_until(&mut self, t_ns: u64) {
         loop {
             let answer_ns = self

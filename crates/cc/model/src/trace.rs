@@ -9,13 +9,13 @@ pub struct Round {
     pub t_ns: u64,
     /// Congestion window, segments.
     pub cwnd_segments: u32,
-    /// Where slow start ends, segments; absent as long as nothing ended it.
+    /// Where slow start ends, segments; absent while nothing has ended it.
     pub ssthresh_segments: Option<u32>,
     /// RTT of the segment that ended the round, ns.
     pub rtt_ns: u64,
 }
 
-/// A loss, or several of one round trip, as the algorithm answered.
+/// The algorithm's answer to a loss, or to several losses of one round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Cut {
     /// The time at which the loss was found, ns since the start.

@@ -7,7 +7,7 @@
 pub struct Window {
     /// How much may be in flight.
     pub cwnd: u32,
-    /// The window at which slow start ends; [`Window::NO_THRESHOLD`] as long as nothing ended it.
+    /// The window at which slow start ends; [`Window::NO_THRESHOLD`] while nothing has ended it.
     pub ssthresh: u32,
     /// Segments acknowledged towards the next growth of `cwnd`.
     pub count: u32,
@@ -38,7 +38,7 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Grows by slow start up to the threshold; beyond, by `avoid` with the segments that are left over.
+    /// Grows by slow start up to the threshold, and beyond it by `avoid` with the segments that are left over.
     pub fn grow(&mut self, acked: u32, avoid: impl FnOnce(&mut Self, u32)) {
         let left = match self.in_slow_start() {
             true => self.slow_start(acked),
@@ -49,7 +49,7 @@ impl Window {
         }
     }
 
-    /// Grows by what was acknowledged, up to the threshold; returns what is left over.
+    /// Grows by what was acknowledged, up to the threshold. Returns what is left over.
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let grown = self.cwnd.saturating_add(acked).min(self.ssthresh);
         let left = acked - (grown - self.cwnd);

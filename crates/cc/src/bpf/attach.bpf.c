@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Gives connections a congestion control when they are made, by whose they are, where they go and their ports.
- * The rules of the deepest cgroup come first, those of no cgroup last. Prefixes of different rules never overlap
- * in one cgroup and network namespace, which user space sees to, so the longest is the only one.
+/* Gives new connections a congestion control, by their cgroup, their far end and their ports.
+ * The rules of the deepest cgroup come first, those without a cgroup last. User space makes sure that prefixes of
+ * different rules never overlap in one cgroup and network namespace, so the longest match is the only one.
  */
 #include "cgroups.h"
 #include "storage.h"
@@ -110,7 +110,7 @@ static __always_inline void give(struct bpf_sock_ops *ctx, struct rule *rule, __
 		__sync_fetch_and_add(&rule->refused, 1);
 		return;
 	}
-	/* Moved while it was being made, it had another control before that. */
+	/* If it was moved while it was being made, it had another control before that. */
 	if (!flow->rule)
 		__builtin_memcpy(flow->before, before, sizeof(before));
 	flow->rule = number + 1;

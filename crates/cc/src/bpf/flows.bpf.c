@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Walks the connections and listeners of a network namespace: reports each, or carries out orders.
- * Which to change is decided outside; an order names a connection by its cookie.
+ * User space decides which to change. An order names a connection by its cookie.
  */
 #include "cgroups.h"
 #include "storage.h"

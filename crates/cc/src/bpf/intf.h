@@ -5,7 +5,7 @@
 #ifndef HOWDAH_INTF_H
 #define HOWDAH_INTF_H
 
-/* What hd_hold shall hold: one of the three, the others 0; all 0: nothing. */
+/* The target of hd_hold: one of the three, the others are 0. All 0: no target. */
 struct target {
 	__u64 rate_bps; /* bits per second on the wire */
 	__u32 window;   /* packets */
@@ -14,24 +14,24 @@ struct target {
 
 enum { SHARES_MAX = 4096, SHARE_NAME_MAX = 64 };
 
-/* What the connections of a share may send together; written from outside. */
+/* What the connections of a share may send together; written by user space. */
 struct share {
 	struct bpf_spin_lock lock;
 	__u32 unused;
-	__u64 rate_bps; /* until the lease has run out */
+	__u64 rate_bps; /* until the lease expires */
 	__u64 minimum_bps; /* from then on; 0: each as an ordinary control */
 	__u64 until_ns; /* CLOCK_BOOTTIME */
 	char owner[SHARE_NAME_MAX];
 	char name[SHARE_NAME_MAX]; /* none: no share */
 };
 
-/* What they do; written by hd_hold. Who is active says so in each epoch. */
+/* What they send; written by hd_hold. Active connections are counted again in each epoch. */
 struct use {
 	struct bpf_spin_lock lock;
 	__u32 connections;
 	__u32 epoch;
-	__u32 active; /* of them, those that wait for their turn, as said in this epoch */
-	__u32 active_before; /* in the last one, and not in this yet */
+	__u32 active; /* of them, those that wait for their turn, counted in this epoch */
+	__u32 active_before; /* counted in the last epoch, and not in this one yet */
 	__u32 unused;
 	__u64 epoch_began_ns; /* CLOCK_BOOTTIME */
 	__u64 epoch_lasts_ns;
@@ -43,29 +43,29 @@ struct use {
 enum hold_state {
 	HOLD_IDLE,     /* no target: an ordinary control */
 	HOLD_HELD,     /* the window is what the target says */
-	HOLD_FALLBACK, /* the guard has struck: an ordinary control until the path is back */
+	HOLD_FALLBACK, /* the guard has acted: an ordinary control until the loss is over */
 };
 
 enum { CONTROL_NAME_MAX = 16 };
 
-/* The phases of RFC 9959, for hd_resume. Its observing phase is user space's, which sets memories. */
+/* The phases of RFC 9959, for hd_resume. The observing phase is in user space, which sets memories. */
 enum resume_phase {
-	RESUME_NONE, /* hd_resume has never had it */
+	RESUME_NONE, /* it has never had hd_resume */
 	RESUME_RECONNAISSANCE,
 	RESUME_UNVALIDATED,
 	RESUME_VALIDATING,
 	RESUME_RETREAT,
-	RESUME_NORMAL, /* another control goes on */
+	RESUME_NORMAL, /* another control has taken over */
 };
 
 /* Why the phase is normal. */
 enum resume_why {
 	RESUME_NOT_YET,
-	RESUME_NO_MEMORY,  /* none, or it has run out */
+	RESUME_NO_MEMORY,  /* none, or it has expired */
 	RESUME_VOID,	   /* a connection that used it had to retreat */
 	RESUME_NO_PART,	   /* others have taken all parts of the jump */
 	RESUME_OTHER_PATH, /* the RTT is unlike the saved one */
-	RESUME_QUEUE,	   /* the RTT says that a queue stands on the path */
+	RESUME_QUEUE,	   /* the RTT shows a standing queue */
 	RESUME_SMALL,	   /* the window was as large without a jump */
 	RESUME_CONGESTED,  /* before the jump */
 	RESUME_UNUSED,	   /* the sender had too little data to use the jump */
@@ -74,7 +74,7 @@ enum resume_why {
 	RESUME_TIMED_OUT, /* after the jump */
 };
 
-/* What came of a connection under hd_resume; it stays known when another control goes on. */
+/* The result of a connection under hd_resume. It is kept when another control takes over. */
 struct resumed {
 	__u64 memory_ns; /* when the memory it found was set; 0: it found none */
 	__u64 jumped_bytes; /* the window that it jumped to */
@@ -82,21 +82,21 @@ struct resumed {
 	__u32 phase; /* enum resume_phase */
 	__u32 why; /* enum resume_why */
 	__u32 retreats;
-	__u32 rtt_us; /* by which the path was told to be like the saved one, or not */
+	__u32 rtt_us; /* the RTT that was compared with the saved one */
 };
 
 /* One for each connection (sk_storage). */
 struct flow {
-	/* For hd_hold: its own target, which wins over the default, and what has happened. */
+	/* For hd_hold: its own target, which has priority over the default, and its counts. */
 	struct target target;
 	__u64 rounds; /* round trips seen */
 	__u64 rounds_held;
-	__u32 falls;   /* times the guard struck */
-	__u32 returns; /* times the path came back */
+	__u32 falls;   /* times the guard acted */
+	__u32 returns; /* times it returned to the target */
 	__u32 state;   /* enum hold_state */
-	__u32 window;  /* packets the target comes to now */
+	__u32 window;  /* the target in packets now */
 	__u32 base_rtt_us;
-	__u32 loss_ppm; /* of the last round trip with enough packets to tell */
+	__u32 loss_ppm; /* of the last round trip with enough packets to measure it */
 	/* For attach: the rule that chose, counted from 1, and the control there was before. */
 	__u32 rule;
 	__u32 unused;
@@ -104,10 +104,10 @@ struct flow {
 	struct resumed resumed;
 };
 
-/* The levels of a hierarchy that are looked at. */
+/* The levels of a hierarchy that are read. */
 enum { CGROUPS_MAX = 32 };
 
-/* What the iterator tells of a connection or listener. */
+/* What the iterator reports of a connection or listener. */
 struct connection {
 	__u64 cookie;
 	__u32 family;     /* AF_INET, AF_INET6 */
@@ -128,7 +128,7 @@ enum order_flags {
 	ORDER_MOVE = 1,     /* to the control `to` */
 	ORDER_TARGET = 2,   /* take `target` */
 	ORDER_REMEMBER = 4, /* note `rule`, and of the first rule the control before */
-	ORDER_FORGET = 8,   /* the rule no longer holds */
+	ORDER_FORGET = 8,   /* the rule has ended */
 };
 
 /* What to do with the connection of a cookie, if it is still on the control `from`. */
@@ -155,7 +155,7 @@ struct prefix {
 	__u32 address[4]; /* network order; IPv4: the first */
 } __attribute__((packed, aligned(4)));
 
-/* What transfers to a destination carried before, for hd_resume, and what came of it. */
+/* What earlier transfers to a destination carried, for hd_resume, and the results. */
 enum { MEMORIES_MAX = 4096 };
 
 struct destination {
@@ -167,16 +167,16 @@ struct destination {
 } __attribute__((packed, aligned(4)));
 
 struct memory {
-	/* Written from outside, all at once. */
+	/* Written by user space, all at once. */
 	__u64 set_ns; /* CLOCK_BOOTTIME; no other memory of the destination has the same */
 	__u64 until_ns;
 	__u64 saved_bytes; /* in flight, of all streams together */
 	__u64 saved_rtt_us;
 	__u64 namespace; /* the inode, as people know it; 0: every one */
-	char then[CONTROL_NAME_MAX]; /* the control that goes on */
+	char then[CONTROL_NAME_MAX]; /* the control that takes over */
 	struct destination destination;
 	__u32 streams; /* that share it */
-	__u32 part; /* how much of it the streams together jump to, of 1,000; 0: as the parameter says */
+	__u32 part; /* the part of it that the streams together jump to, of 1,000; 0: the parameter */
 	/* Written by hd_resume, each by an atomic step. */
 	__u32 connections; /* that found it */
 	__u32 jumps;
@@ -203,7 +203,7 @@ struct rule {
 	char control[CONTROL_NAME_MAX];
 	struct target target;
 	__u64 chosen;  /* connections */
-	__u64 refused; /* connections the kernel would not let have it */
+	__u64 refused; /* connections to which the kernel refused the control */
 	struct prefix prefix;
 	__u64 namespace; /* the inode, as people know it; 0: every one */
 	__u16 least;

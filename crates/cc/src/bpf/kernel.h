@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What our programs use of the kernel, and no more. libbpf moves each access to where the running
+/* The kernel's structs, as far as our programs use them. libbpf moves each access to where the running
  * kernel's BTF has the field (CO-RE), so order and omissions do not matter; names and widths do.
  * Written from the kernel's own declarations, Linux 6.1 to 6.18; no vmlinux.h, so that building
  * needs no kernel with BTF.

@@ -502,5 +502,5 @@ fn main() -> ExitCode {
         a_hardened_process_leaves_no_core_and_shows_its_memory_to_nobody,
         a_process_with_threads_is_not_confined_by_half,
     ];
-    privilege::run(missing(), needing, others)
+    privilege::run([(missing(), needing), (None, others)])
 }

@@ -1,5 +1,5 @@
-//! A file of policy: its keys, and how it tightens what is in force. Errors have the form of those of
-//! `python/howdah/tomlfile.py`: the file, the key, and what may stand there.
+//! A policy file: its keys, and how it tightens the rules in force. Errors have the form of those of
+//! `python/howdah/tomlfile.py`: the file, the key, and the allowed values.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::{Policy, Ports, SEE, in_words};
 use crate::{check_pattern, shown};
 
-/// Has a file bind beside what binds already.
+/// Adds the rules of a file to those in force.
 ///
 /// # Errors
 /// For what is no policy.
@@ -168,7 +168,7 @@ fn asked_ports(value: &Value) -> Result<Ports, String> {
 /// The first and the last port of a range as `50000-50100`, or of one port.
 ///
 /// # Errors
-/// In words, for what is no range.
+/// In words, if the text is not a range.
 pub fn ports(text: &str) -> Result<Ports, String> {
     range(text).map_err(|problem| format!("ports {problem}"))
 }

@@ -1,12 +1,12 @@
-//! Connections that are made ahead of a copy. A far end that is kept ready takes them, and whoever keeps it ready makes
-//! them. The copy sends padding on them while its job goes to the far end and back, so its data find larger windows and a
-//! round trip that was just measured.
+//! Connections that are made ahead of a copy, to a far end that is kept ready for it. While the job goes to the far
+//! end and back, the copy sends padding on them. So its data finds larger windows and a round trip that was just
+//! measured.
 //!
-//! They are connections and no more. Nothing is said on them before a copy greets, with the keys and the token of its
-//! own session, and the far end admits what is greeted as it admits every other connection.
+//! They are bare connections. Nothing is sent on them before a copy greets with the keys and the token of its own
+//! session. The far end then admits them like every other connection.
 
 use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketType, recv, socket};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
+use crate::connect::other_family::Addresses;
 use crate::connect::pending::stream_hello;
 use crate::connect::setup::{SETUP_TIMEOUT, TRY_AGAIN_AFTER, ask_after, set_up, unplanned};
 use crate::error::TransferError;
@@ -39,7 +40,13 @@ const ASKED_AFTER: Duration = Duration::from_secs(15);
 const ASKED_EVERY: Duration = Duration::from_secs(5);
 
 /// The data port of a far end before there is a near end.
-pub enum OwnPort {
+pub struct OwnPort {
+    port: Port,
+    /// The same port at this host's address of the other family. Nothing is taken ahead there.
+    other: Option<Bound>,
+}
+
+enum Port {
     /// Nobody can connect yet.
     Closed(Bound),
     /// So many connections of the near host are taken ahead.
@@ -47,28 +54,64 @@ pub enum OwnPort {
 }
 
 /// The thread that takes connections ahead.
-pub struct Taking {
+struct Taking {
     wake: Arc<OwnedFd>,
-    thread: Option<JoinHandle<Result<Opened, TransferError>>>,
+    thread: Option<JoinHandle<Result<Taken, TransferError>>>,
 }
+
+type Taken = (TcpListener, Vec<(TcpStream, SocketAddr)>);
 
 /// A data port that is open, and the connections that were made to it ahead.
 pub struct Opened {
-    /// Where the others arrive.
-    pub listener: TcpListener,
+    /// Where the others arrive: at the address that ssh came to, and maybe at one of the other family.
+    pub listeners: Vec<TcpListener>,
     /// These, with where they are from.
     pub ahead: Vec<(TcpStream, SocketAddr)>,
 }
 
 impl OwnPort {
-    /// Opens the port for `most` connections of `client`; without any it stays closed.
+    /// Opens the port for `most` connections of `client`. If `most` is 0, it stays closed.
     ///
     /// # Errors
     /// When the system has no descriptor or thread left.
-    pub fn new(bound: Bound, most: usize, client: IpAddr) -> Result<Self, TransferError> {
-        if most == 0 {
-            return Ok(Self::Closed(bound));
-        }
+    pub fn new(
+        bound: Bound,
+        other: Option<Bound>,
+        most: usize,
+        client: IpAddr,
+    ) -> Result<Self, TransferError> {
+        let port = match most {
+            0 => Port::Closed(bound),
+            most => Port::Taking(Taking::begin(bound, most, client)?),
+        };
+        Ok(Self { port, other })
+    }
+
+    /// Opens it for the streams of a copy. Once somebody can connect by the other family, anybody can by the first.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn open(self) -> Result<Opened, TransferError> {
+        let (listener, ahead) = match self.port {
+            Port::Closed(bound) => (listen(bound)?, Vec::new()),
+            Port::Taking(mut taking) => taking.end().unwrap_or_else(|| {
+                let ended = "the thread of the data port has ended";
+                Err(TransferError::Here(ended.to_owned()))
+            })?,
+        };
+        let other = self.other.and_then(|bound| bound.listen().ok());
+        let listeners = std::iter::once(listener).chain(other).collect();
+        Ok(Opened { listeners, ahead })
+    }
+}
+
+fn listen(bound: Bound) -> Result<TcpListener, TransferError> {
+    let opened = bound.listen();
+    opened.map_err(|error| TransferError::Here(error.to_string()))
+}
+
+impl Taking {
+    fn begin(bound: Bound, most: usize, client: IpAddr) -> Result<Self, TransferError> {
         let here = |error: std::io::Error| TransferError::Here(error.to_string());
         let listener = listen(bound)?;
         listener.set_nonblocking(true).map_err(here)?;
@@ -79,37 +122,13 @@ impl OwnPort {
             .name("howdah-ahead".into())
             .spawn(move || take(listener, &woken, most, client))
             .map_err(here)?;
-        Ok(Self::Taking(Taking {
+        Ok(Self {
             wake,
             thread: Some(thread),
-        }))
+        })
     }
 
-    /// Opens it for the streams of a copy.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn open(self) -> Result<Opened, TransferError> {
-        match self {
-            Self::Closed(bound) => Ok(Opened {
-                listener: listen(bound)?,
-                ahead: Vec::new(),
-            }),
-            Self::Taking(mut taking) => taking.end().unwrap_or_else(|| {
-                let ended = "the thread of the data port has ended";
-                Err(TransferError::Here(ended.to_owned()))
-            }),
-        }
-    }
-}
-
-fn listen(bound: Bound) -> Result<TcpListener, TransferError> {
-    let opened = bound.listen();
-    opened.map_err(|error| TransferError::Here(error.to_string()))
-}
-
-impl Taking {
-    fn end(&mut self) -> Option<Result<Opened, TransferError>> {
+    fn end(&mut self) -> Option<Result<Taken, TransferError>> {
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
         self.thread.take()?.join().ok()
     }
@@ -128,12 +147,12 @@ fn take(
     wake: &OwnedFd,
     most: usize,
     client: IpAddr,
-) -> Result<Opened, TransferError> {
+) -> Result<Taken, TransferError> {
     let mut ahead = Vec::new();
     let until = Instant::now() + TAKEN_WITHIN;
     while ahead.len() < most && Instant::now() < until {
         if woken(wake, Some(&listener), until) {
-            return Ok(Opened { listener, ahead });
+            return Ok((listener, ahead));
         }
         match listener.accept() {
             Ok((socket, from)) if from.ip().to_canonical() == client => {
@@ -149,7 +168,7 @@ fn take(
     let bound = closed.map_err(|error| TransferError::Here(error.to_string()))?;
     while !woken(wake, None, Instant::now() + TAKEN_WITHIN) {}
     let listener = listen(bound)?;
-    Ok(Opened { listener, ahead })
+    Ok((listener, ahead))
 }
 
 /// Waits until it is woken, until somebody connects, or until then; whether it is woken.
@@ -164,9 +183,9 @@ fn woken(wake: &OwnedFd, listener: Option<&TcpListener>, until: Instant) -> bool
     }
 }
 
-/// Makes `count` connections to the far end whose hello waits unread in `pipe`, or comes within the time. The hello stays
-/// there for the copy. `data_address` is the far host as ssh reaches it, if it does so straight. Those that cannot be made
-/// are left out.
+/// Makes `count` connections to the far end whose hello is in `pipe`, or comes within the time. The hello stays in
+/// the pipe for the copy. `data_address` is the address to which ssh connects, if it connects directly. Connections
+/// that fail are left out.
 pub fn connect_ahead(
     pipe: BorrowedFd<'_>,
     data_address: Option<&str>,
@@ -176,7 +195,7 @@ pub fn connect_ahead(
     let Some(hello) = hello_in(pipe, Instant::now() + within) else {
         return Vec::new();
     };
-    let addresses = &addresses(data_address, &hello);
+    let addresses = &Addresses::of(data_address, &hello, false).first;
     let stop = &AtomicBool::new(false);
     let patience = Patience {
         timeout: SETUP_TIMEOUT,
@@ -193,16 +212,6 @@ pub fn connect_ahead(
         }
         made
     })
-}
-
-/// The addresses of a far end's data port, best first. What cannot be resolved here is left out.
-pub fn addresses(data_address: Option<&str>, hello: &FarHello) -> Vec<SocketAddr> {
-    let told = hello.addresses.iter().map(String::as_str);
-    let names: Vec<&str> = data_address.map_or_else(|| told.collect(), |name| vec![name]);
-    let resolved = names
-        .into_iter()
-        .map(|name| (name, hello.port).to_socket_addrs());
-    resolved.flatten().flatten().collect()
 }
 
 fn hello_in(pipe: BorrowedFd<'_>, until: Instant) -> Option<FarHello> {
@@ -230,14 +239,14 @@ fn unread(pipe: BorrowedFd<'_>) -> Result<Vec<u8>, Errno> {
     read.map(|_| bytes).map_err(|_| Errno::IO)
 }
 
-/// The connections that were made ahead for one session, each greeted as the stream of its number.
+/// The connections that were made ahead for one session. Each is greeted as the stream with its number.
 #[derive(Default)]
 pub struct Ahead(Vec<Option<TlsStream>>);
 
 impl Ahead {
-    /// Greets on those that are still there. With `fill`, a first window of padding follows on each: when it is
-    /// acknowledged, the kernel knows the round trip of now, and what is sent next need not begin by finding that out
-    /// (RFC 9959, the reconnaissance).
+    /// Greets on the connections that are still open. With `fill`, a first window of padding follows on each. Once it
+    /// is acknowledged, the kernel knows the present round trip, and the data that follows need not begin by
+    /// measuring it (RFC 9959, the reconnaissance).
     pub fn greet(
         sockets: Vec<TcpStream>,
         keys: &SessionKeys,
@@ -260,7 +269,7 @@ impl Ahead {
         Self(greeted.collect())
     }
 
-    /// The connection of a stream, set up by the plan. `None` where there is none.
+    /// The connection of a stream, set up by the plan; `None` if there is none.
     pub fn take(&mut self, stream: u16, plan: &SocketPlan) -> Option<TlsStream> {
         let made = self.0.get_mut(usize::from(stream))?.take()?;
         let control = plan.congestion_control.clone().or_else(default_control);

@@ -1,7 +1,7 @@
-//! The connections of each data stream, one after the other, and how far the stream has come on them.
+//! The connections of each data stream, one after the other, and how many of its pieces were taken.
 //!
-//! A stream is a sequence of pieces. The receiver takes them in order, and counts them over all
-//! connections; so one that replaces a broken one goes on behind the last piece that was taken.
+//! A stream is a sequence of pieces. The receiver takes them in order, and counts them over all connections. So a new
+//! connection continues after the last piece that was taken on the broken one.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -27,13 +27,14 @@ struct Line {
 }
 
 impl Connections {
-    /// So many streams, none of them connected.
+    /// This many streams, none of them connected.
     pub fn new(streams: u16) -> Self {
         Self((0..streams).map(|_| Line::default()).collect())
     }
 
-    /// Makes a connection the one that its stream has from now on; whether it may be that. It has to be of
-    /// the plan and newer than all before it, and none before it may have failed for good.
+    /// Makes a connection the present one of its stream. Returns false if it may not be that: its stream must be in
+    /// the plan, it must be newer than all connections of the stream before, and none of those may have failed for
+    /// good.
     pub fn claim(&self, connection: Connection) -> bool {
         let number = u32::from(connection.incarnation) + 1;
         !self.has_failed(connection.stream)
@@ -62,7 +63,7 @@ impl Connections {
             .is_none_or(|line| line.newest.load(Ordering::Acquire) != number)
     }
 
-    /// Waits until nobody else works for a stream; `None` if the plan has no such stream.
+    /// Waits until no other thread works for a stream; `None` if the plan has no such stream.
     pub fn work(&self, stream: u16) -> Option<MutexGuard<'_, ()>> {
         self.line(stream).map(|line| lock(&line.at_work))
     }
@@ -86,14 +87,14 @@ impl Connections {
         self.0.iter().map(taken).collect()
     }
 
-    /// Notes that all of a stream, its end too, has been taken.
+    /// Notes that the whole stream, with its end, was taken.
     pub fn note_done(&self, stream: u16) {
         if let Some(line) = self.line(stream) {
             line.done.store(true, Ordering::Release);
         }
     }
 
-    /// Streams of which something is still to be taken.
+    /// The number of streams that are not taken completely.
     pub fn left(&self) -> usize {
         let left = |line: &&Line| !line.done.load(Ordering::Acquire);
         self.0.iter().filter(left).count()

@@ -1,11 +1,13 @@
-//! The way of the data streams: straight to the far end's port, or another one where a firewall is in between.
+//! The way of the data streams: directly to the far end's port, or by a detour if a firewall is in between.
 //!
-//! The straight way is tried first. When it has brought nothing for a moment the detour is begun beside it, so
-//! that it is ready when the straight way is given up (after RFC 8305), and the far end tries whether it reaches a
-//! port of this end. The first stream that knows decides for all.
+//! The direct way is tried first. If it has no result after a moment, the detour is prepared beside it, so that it is
+//! ready when the direct way is given up (after RFC 8305). Meanwhile the far end tries whether it reaches a port of
+//! this end. If the far end also has an address of the other family, that address is tried before both. The first
+//! stream with a result decides for all streams.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -14,10 +16,13 @@ use std::time::{Duration, Instant};
 use howdah_tcp::{Error, Patience, SocketPlan, connect_first};
 
 use crate::connect::near_port::NearPort;
+use crate::connect::other_family::OtherFamily;
 use crate::connect::setup::{NOTSENT_LOWAT_BYTES, TRY_AGAIN_AFTER};
 
 /// The straight way is alone for this long and one and a half round trips.
 const ALONE: Duration = Duration::from_millis(250);
+/// The other family is dialled when that time is over, and answers within this and a round trip.
+const OTHER_ANSWERS: Duration = Duration::from_millis(50);
 /// A far end opens its port when it has been greeted, so a port may be closed for this long and a round trip.
 const REFUSED_FOR: Duration = Duration::from_millis(250);
 /// The straight way is given up after this long and two round trips. Until then each stream has sent three SYNs.
@@ -29,29 +34,36 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
 /// How long it takes at most to connect to a port of this host.
 const HERE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A port of this host whose connections lead to the far end's by another way.
+/// The ways beside the direct one.
 pub struct Detour {
-    at: SocketAddr,
+    /// A port of this host whose connections lead to the far end's through ssh.
+    at: Option<SocketAddr>,
     round_trip: Duration,
     near_port: Option<Arc<NearPort>>,
+    other: Option<Arc<OtherFamily>>,
     /// Once it is known.
     chosen: OnceLock<Chosen>,
+    /// The same once it is known that somebody else answers at the address of the other family.
+    chosen_then: OnceLock<Chosen>,
 }
 
 /// The way that all streams of a session take.
 #[derive(Debug)]
 enum Chosen {
     Straight,
-    /// What came of the straight way.
+    /// The address of the other family, and what came of the straight way, as are these:
+    Other(SocketAddr, String),
     ThroughSsh(String),
     ByFar(String),
 }
 
-/// What comes of a connection by the way that was chosen.
+/// The result of connecting by the chosen way.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// The straight way; without a connection when it was chosen while this one was tried.
     Straight(Option<TcpStream>),
+    /// The far end's address of the other family; a connection as with `Straight`.
+    Other(Option<TcpStream>, SocketAddr),
     /// The detour, and why.
     ThroughSsh(TcpStream, &'a str),
     /// The far end is to connect to this end's port, and why.
@@ -59,51 +71,97 @@ pub enum Found<'a> {
 }
 
 impl Detour {
-    /// A detour that begins at `at`, around a straight way with this round trip.
-    pub fn new(at: SocketAddr, round_trip: Duration, near_port: Option<Arc<NearPort>>) -> Self {
+    /// A detour that begins at `at`. The direct way has this round trip.
+    pub fn new(
+        at: Option<SocketAddr>,
+        round_trip: Duration,
+        near_port: Option<Arc<NearPort>>,
+        other: Option<Arc<OtherFamily>>,
+    ) -> Self {
         Self {
             at,
             round_trip,
             near_port,
+            other,
             chosen: OnceLock::new(),
+            chosen_then: OnceLock::new(),
         }
     }
 
-    /// The port of this end that the far end may connect to instead.
+    /// The way that all streams take, once it is known.
+    fn way(&self) -> &OnceLock<Chosen> {
+        match &self.other {
+            Some(other) if other.is_wrong() => &self.chosen_then,
+            _ => &self.chosen,
+        }
+    }
+
+    /// The port of this end to which the far end may connect instead.
     pub fn near_port(&self) -> Option<Arc<NearPort>> {
         self.near_port.clone()
     }
 
-    /// Why the detour is taken, if it is.
+    /// Why the detour was chosen, if it was.
     pub fn taken(&self) -> Option<&str> {
-        match self.chosen.get()? {
+        match self.way().get()? {
             Chosen::ThroughSsh(why) => Some(why),
-            Chosen::Straight | Chosen::ByFar(_) => None,
+            Chosen::Straight | Chosen::Other(..) | Chosen::ByFar(_) => None,
         }
     }
 
-    /// A connection by the way that all streams take.
+    /// The address of the other family and why it is taken, if it is.
+    pub fn other(&self) -> Option<(SocketAddr, &str)> {
+        match self.way().get()? {
+            Chosen::Other(at, why) => Some((*at, why)),
+            _ => None,
+        }
+    }
+
+    /// Whether the far end answers the greeting on this connection. If it does not at its address of the other family,
+    /// no stream goes there.
+    pub fn is_answered(&self, socket: impl AsFd) -> bool {
+        let Some(other) = &self.other else {
+            return true;
+        };
+        let answered = other.proves(socket);
+        if !answered {
+            other.note_wrong();
+        }
+        answered
+    }
+
+    /// Connects by the way that all streams take.
     ///
     /// # Errors
-    /// What the kernel refuses on either way.
+    /// When the kernel refuses the connection on both ways.
     pub fn connect(
         &self,
         straight: &[SocketAddr],
         plan: &SocketPlan,
         stop: &AtomicBool,
     ) -> Result<Found<'_>, Error> {
+        let way = self.way();
+        if let (None, Some(other)) = (way.get(), &self.other) {
+            other.begin(plan);
+        }
         let began = Instant::now();
         let another_after = ANOTHER_AFTER.max(self.round_trip.mul_f64(1.5));
         let given_up = began + GIVEN_UP_AFTER + 2 * self.round_trip;
         let mut until = began + ALONE + self.round_trip.mul_f64(1.5);
+        if self.other.is_some() {
+            until += OTHER_ANSWERS;
+        }
         let (mut found, mut beside) = (Err(Error::NoAddress), None);
-        while self.chosen.get().is_none() {
+        while way.get().is_none() {
             found = self.straight(straight, plan, stop, began, until);
+            if is_closed(&found) && self.other_reached().is_some() {
+                break;
+            }
             if is_closed(&found) && beside.is_none() {
                 if let Some(port) = &self.near_port {
                     port.ask();
                 }
-                beside = Some(self.begin(stop)?);
+                beside = self.begin(stop)?;
             }
             let now = Instant::now();
             let reached = self
@@ -115,31 +173,53 @@ impl Detour {
             }
             until = given_up.min(now + another_after);
         }
-        let chosen = match (self.chosen.get(), &found) {
+        let chosen = match (way.get(), &found) {
             (Some(chosen), _) => chosen,
-            (None, Ok(_)) => self.chosen.get_or_init(|| Chosen::Straight),
+            (None, Ok(_)) => way.get_or_init(|| Chosen::Straight),
             (None, Err(error)) if is_closed(&found) => {
                 let timeout = ANSWERED_WITHIN + self.round_trip.mul_f64(2.5);
-                let port = self.near_port.as_ref();
+                let usable = self.other.as_ref().filter(|other| !other.is_wrong());
+                let other = usable.and_then(|other| other.reached_within(timeout));
+                let port = self.near_port.as_ref().filter(|_| other.is_none());
                 let by_far = port.is_some_and(|port| port.reached_within(timeout));
-                self.chosen.get_or_init(|| match by_far {
-                    true => Chosen::ByFar(why(error)),
-                    false => Chosen::ThroughSsh(why(error)),
+                if other.is_none() && self.at.is_none() {
+                    return Ok(Found::Straight(None));
+                }
+                way.get_or_init(|| match (other, by_far) {
+                    (Some(at), _) => Chosen::Other(at, why(error)),
+                    (None, true) => Chosen::ByFar(why(error)),
+                    (None, false) => Chosen::ThroughSsh(why(error)),
                 })
             }
             (None, Err(_)) => return found.map(|socket| Found::Straight(Some(socket))),
         };
-        if !matches!(chosen, Chosen::ByFar(_))
+        // Until the far end has answered there, the other family may turn out to be somebody else's.
+        if !matches!(chosen, Chosen::ByFar(_) | Chosen::Other(..))
             && let Some(port) = &self.near_port
         {
             port.close();
         }
+        if let (false, Some(other)) = (matches!(chosen, Chosen::Other(..)), &self.other) {
+            other.close();
+        }
         match (chosen, beside) {
             (Chosen::Straight, _) => Ok(Found::Straight(found.ok())),
+            (Chosen::Other(at, _), _) => {
+                let made = self.other.as_ref().and_then(|other| other.take());
+                Ok(Found::Other(made, *at))
+            }
             (Chosen::ThroughSsh(why), Some(begun)) => Ok(Found::ThroughSsh(begun, why)),
-            (Chosen::ThroughSsh(why), None) => Ok(Found::ThroughSsh(self.begin(stop)?, why)),
+            (Chosen::ThroughSsh(why), None) => match self.begin(stop)? {
+                Some(begun) => Ok(Found::ThroughSsh(begun, why)),
+                None => Ok(Found::Straight(None)),
+            },
             (Chosen::ByFar(why), _) => Ok(Found::ByFar(why)),
         }
+    }
+
+    /// Whether the far end was reached at an address of the other family.
+    fn other_reached(&self) -> Option<SocketAddr> {
+        self.other.as_ref().and_then(|other| other.reached())
     }
 
     /// Tries the straight way. A firewall that rejects may say so once and be silent then, for kernels limit how
@@ -164,14 +244,19 @@ impl Detour {
                 timeout: until.saturating_duration_since(Instant::now()),
                 stop,
             };
+            let opened = self.other_reached().is_some();
             let found = connect_first(addresses, plan, patience);
-            let over = Instant::now() >= refused_until || self.chosen.get().is_some();
+            // The far end opens its port at the address of the other family last.
+            let over = Instant::now() >= refused_until || self.way().get().is_some() || opened;
             match found {
                 Err(Error::Connect { to, source })
                     if source.kind() == ErrorKind::ConnectionRefused =>
                 {
                     if over {
                         return Err(Error::Connect { to, source });
+                    }
+                    if let Some(other) = &self.other {
+                        other.want();
                     }
                     refusal = Some(Error::Connect { to, source });
                     thread::sleep(pause);
@@ -186,7 +271,10 @@ impl Detour {
     }
 
     /// Connects to the beginning of the detour. Its buffers are small: what lies in them is on no other stream.
-    fn begin(&self, stop: &AtomicBool) -> Result<TcpStream, Error> {
+    fn begin(&self, stop: &AtomicBool) -> Result<Option<TcpStream>, Error> {
+        let Some(at) = self.at else {
+            return Ok(None);
+        };
         let plan = SocketPlan {
             notsent_lowat_bytes: Some(NOTSENT_LOWAT_BYTES),
             ..SocketPlan::default()
@@ -195,7 +283,7 @@ impl Detour {
             timeout: HERE_WITHIN,
             stop,
         };
-        connect_first(&[self.at], &plan, patience)
+        connect_first(&[at], &plan, patience).map(Some)
     }
 }
 
@@ -207,7 +295,7 @@ fn is_closed(found: &Result<TcpStream, Error>) -> bool {
     )
 }
 
-/// What came of the straight way, without what to do about it.
+/// The result of the direct way, without advice for the user.
 pub(crate) fn why(error: &Error) -> String {
     match error {
         Error::Connect { to, source } => format!("{to}: {}", crate::error::plain(source)),
@@ -234,7 +322,7 @@ mod tests {
     fn reached(detour: &Detour, straight: &[SocketAddr]) -> Option<SocketAddr> {
         let connected = detour.connect(straight, &SocketPlan::default(), &GO_ON);
         let socket = match connected.unwrap() {
-            Found::Straight(socket) => socket,
+            Found::Straight(socket) | Found::Other(socket, _) => socket,
             Found::ThroughSsh(socket, _) => Some(socket),
             Found::ByFar(why) => panic!("{why}"),
         };
@@ -271,7 +359,7 @@ mod tests {
         let (_far, straight) = listener();
         let (detours, at) = listener();
         detours.set_nonblocking(true).unwrap();
-        let detour = Detour::new(at, NONE, None);
+        let detour = Detour::new(Some(at), NONE, None, None);
         assert_eq!(reached(&detour, &[straight]), Some(straight));
         assert_eq!(detour.taken(), None);
         // Those after it dial as ever.
@@ -283,7 +371,7 @@ mod tests {
     fn a_port_that_opens_a_moment_later_is_reached_straight() {
         let straight = closed();
         let (_detours, at) = listener();
-        let detour = Detour::new(at, NONE, None);
+        let detour = Detour::new(Some(at), NONE, None, None);
         let opens = thread::spawn(move || {
             thread::sleep(REFUSED_FOR / 4);
             TcpListener::bind(straight).unwrap()
@@ -302,7 +390,7 @@ mod tests {
             (vec![], Duration::ZERO, "its address is not known here"),
         ] {
             let (_detours, at) = listener();
-            let detour = Detour::new(at, NONE, None);
+            let detour = Detour::new(Some(at), NONE, None, None);
             let began = Instant::now();
             assert_eq!(reached(&detour, &straight), Some(at));
             let took = began.elapsed();
@@ -323,10 +411,67 @@ mod tests {
     fn one_stream_that_is_late_does_not_take_the_detour_when_others_went_straight() {
         let (_far, straight) = listener();
         let (_detours, at) = listener();
-        let detour = Detour::new(at, NONE, None);
+        let detour = Detour::new(Some(at), NONE, None, None);
         assert_eq!(reached(&detour, &[straight]), Some(straight));
         let (_full, _dropping, dropped) = dropping();
         assert_eq!(reached(&detour, &[dropped]), None);
         assert_eq!(detour.taken(), None);
+    }
+
+    /// A detour beside an attempt at `other`.
+    fn beside(other: SocketAddr, at: Option<SocketAddr>) -> Detour {
+        Detour::new(at, NONE, None, OtherFamily::new(vec![other], NONE))
+    }
+
+    #[test]
+    fn the_other_family_is_taken_soon_where_the_first_is_closed_and_by_all_streams() {
+        let (_full, _far, dropped) = dropping();
+        let (detours, at) = listener();
+        detours.set_nonblocking(true).unwrap();
+        for (straight, at, most) in [
+            (closed(), Some(at), REFUSED_FOR),
+            (closed(), None, REFUSED_FOR),
+            (dropped, None, 3 * ALONE),
+        ] {
+            let (_far, other) = listener();
+            let detour = beside(other, at);
+            let began = Instant::now();
+            assert_eq!(reached(&detour, &[straight]), Some(other));
+            assert!(began.elapsed() < most, "{:?}", began.elapsed());
+            let (taken, why) = detour.other().unwrap();
+            assert_eq!(taken, other);
+            assert!(why.starts_with(&straight.to_string()), "{why}");
+            // Those after it dial it as ever.
+            let connected = detour.connect(&[straight], &SocketPlan::default(), &GO_ON);
+            assert!(matches!(connected, Ok(Found::Other(None, to)) if to == other));
+            assert!(detours.accept().is_err());
+        }
+    }
+
+    #[test]
+    fn nobody_dials_the_other_family_where_the_first_is_open() {
+        let (_far, straight) = listener();
+        let (others, other) = listener();
+        others.set_nonblocking(true).unwrap();
+        let detour = beside(other, None);
+        assert_eq!(reached(&detour, &[straight]), Some(straight));
+        thread::sleep(2 * ALONE);
+        assert!(others.accept().is_err());
+        assert_eq!(detour.other(), None);
+    }
+
+    #[test]
+    fn where_somebody_else_answers_for_the_other_family_the_detour_is_taken() {
+        let (others, other) = listener();
+        let (_detours, at) = listener();
+        let (detour, straight) = (beside(other, Some(at)), closed());
+        let connected = detour.connect(&[straight], &SocketPlan::default(), &GO_ON);
+        let Ok(Found::Other(Some(greeted), _)) = connected else {
+            panic!("{connected:?}");
+        };
+        drop(others);
+        assert!(!detour.is_answered(&greeted));
+        assert_eq!(reached(&detour, &[straight]), Some(at));
+        assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
     }
 }

@@ -1,4 +1,4 @@
-//! The near end's side of a data stream: it is dialled, and dialled again when its connection breaks.
+//! The near end of a data stream. It connects, and connects again when the connection breaks.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -32,11 +32,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The time between two SYNs to a host that does not answer.
 const ANOTHER_AFTER: Duration = Duration::from_secs(1);
 
-/// Where the streams of a job are dialled, and how.
+/// Where and how the streams of a job connect.
 pub struct Dialling {
     /// Addresses to try, best first.
     pub addresses: Vec<SocketAddr>,
-    /// Another way, for where a firewall is in between.
+    /// Another way, in case a firewall is in between.
     pub detour: Option<Detour>,
     /// What each connection shows.
     pub token: [u8; 32],
@@ -230,22 +230,50 @@ fn connect(
         lock(&context.board.notes).ahead += 1;
         return Ok(Some(Box::new(made)));
     }
-    let Some(socket) = connect_to(context, dialling, again, reached)? else {
-        return Ok(None);
-    };
-    context.connections.claim(connection);
-    context.abort.register(connection, duplicate(&socket)?);
     let greeting = stream_hello(&dialling.token, connection).encode();
-    let stream: Box<dyn Stream> = match &dialling.keys {
-        Some(keys) => Box::new(keys.dial(socket, &greeting)?),
-        None => {
+    loop {
+        let Some(socket) = connect_to(context, dialling, again, reached)? else {
+            return Ok(None);
+        };
+        context.connections.claim(connection);
+        context.abort.register(connection, duplicate(&socket)?);
+        let detour = dialling.detour.as_ref();
+        let detour = detour.filter(|detour| detour.other().is_some());
+        let Some(keys) = &dialling.keys else {
+            note_other(context, detour);
             let mut stream = PlainStream::new(socket);
             stream.put(&greeting)?;
             stream.flush()?;
-            Box::new(stream)
+            return Ok(Some(Box::new(stream)));
+        };
+        let stream = keys.dial(socket, &greeting);
+        let answered = |detour: &Detour| {
+            stream
+                .as_ref()
+                .is_ok_and(|stream| detour.is_answered(stream.socket()))
+        };
+        if detour.is_some_and(|detour| !answered(detour)) {
+            // Somebody else has that address where this host is.
+            continue;
         }
-    };
-    Ok(Some(stream))
+        note_other(context, detour);
+        return Ok(Some(Box::new(stream?)));
+    }
+}
+
+/// Notes that the streams go to the far end's address of the other family, and why.
+fn note_other(context: &Context, detour: Option<&Detour>) {
+    if let Some(detour) = detour
+        && let Some((at, why)) = detour.other()
+    {
+        if let Some(port) = detour.near_port() {
+            port.close();
+        }
+        let said = || format!("{at} ({why})");
+        lock(&context.board.notes)
+            .other_address
+            .get_or_insert_with(said);
+    }
 }
 
 /// Has the far end connect the streams, all of them; the first stream that comes here asks for it.
@@ -272,6 +300,7 @@ fn connect_to(
     let Dialling {
         addresses, plan, ..
     } = dialling;
+    let mut others = Vec::new();
     let patience = Patience {
         timeout: SETUP_TIMEOUT,
         stop: context.abort.flag(),
@@ -289,6 +318,12 @@ fn connect_to(
                 *reached = Reached::Far(Duration::ZERO);
                 return Ok(Some(socket));
             }
+            Found::Other(Some(socket), _) => {
+                context.path.heard(Instant::now());
+                *reached = Reached::Far(Duration::ZERO);
+                return Ok(Some(socket));
+            }
+            Found::Other(None, at) => others.push(at),
             Found::ThroughSsh(socket, why) => {
                 lock(&context.board.notes).detour = Some(why.to_owned());
                 *reached = Reached::Far(Duration::ZERO);
@@ -301,6 +336,14 @@ fn connect_to(
             }
         }
     }
+    if again && let Some((at, _)) = dialling.detour.as_ref().and_then(Detour::other) {
+        others.push(at);
+    }
+    let addresses = if others.is_empty() {
+        addresses
+    } else {
+        &others
+    };
     let until = Instant::now() + OPENS_WITHIN;
     loop {
         let connected = match again {

@@ -1,7 +1,7 @@
-//! Data streams that the far end connects to the near end, where a firewall lets only those through.
+//! Data streams that the far end connects to the near end, because a firewall lets only this direction through.
 //!
-//! The near end opens a port when the far end's data port does not answer, and has the far end try it. If that
-//! reaches the port, the far end connects all streams, and their way through ssh is not taken.
+//! If the far end's data port does not answer, the near end opens a port, and asks the far end to try it. If the far
+//! end reaches the port, it connects all streams there, and they do not go through ssh.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::RangeInclusive;
@@ -43,16 +43,16 @@ struct State {
     reached: Option<bool>,
 }
 
-/// What takes the streams that the far end connects.
+/// What accepts the streams that the far end connects.
 pub struct Listening {
-    /// The port.
-    pub listener: TcpListener,
-    /// Those who have not shown yet that they belong to the session.
+    /// The port, at each address.
+    pub listeners: Vec<TcpListener>,
+    /// Connections that have not proved yet that they belong to the session.
     pub pending: PendingPeers,
 }
 
 impl NearPort {
-    /// The port, still closed, of a near end whose far end has this address. `None` where no route leads there.
+    /// The port, still closed, of a near end whose far end has this address; `None` if there is no route to it.
     pub fn towards(
         far: SocketAddr,
         ports: Option<RangeInclusive<u16>>,
@@ -86,7 +86,7 @@ impl NearPort {
         })
     }
 
-    /// Opens the port and has the far end try it, once; whether it is open.
+    /// Opens the port and asks the far end to try it, once. Returns whether the port is open.
     pub fn ask(&self) -> bool {
         let mut state = lock(&self.state);
         if state.asked.is_some() {
@@ -117,12 +117,12 @@ impl NearPort {
         self.changed.notify_all();
     }
 
-    /// Whether the far end has reached the port, by its answers until now.
+    /// Whether the far end has reached the port, by its answers so far.
     pub fn is_reached(&self) -> bool {
         lock(&self.state).reached == Some(true)
     }
 
-    /// The same; waits for the answer until so long after the far end was asked.
+    /// The same. Waits for the answer until this time has passed since the far end was asked.
     pub fn reached_within(&self, timeout: Duration) -> bool {
         let state = lock(&self.state);
         let Some(asked) = state.asked else {
@@ -136,7 +136,7 @@ impl NearPort {
         state.reached == Some(true)
     }
 
-    /// Has the far end connect all streams to the port. `None` when that was asked before, or the port is closed.
+    /// Asks the far end to connect all streams to the port; `None` if that was asked before, or the port is closed.
     pub fn listening(&self) -> Option<Listening> {
         let mut state = lock(&self.state);
         let listener = state.listener.take()?;
@@ -144,12 +144,12 @@ impl NearPort {
         let token = self.token;
         self.control.say(Message::ConnectNear { token });
         Some(Listening {
-            listener,
+            listeners: vec![listener],
             pending: PendingPeers::new(token, self.keys.clone(), self.far),
         })
     }
 
-    /// Closes the port for good: the streams take another way.
+    /// Closes the port for good, because the streams take another way.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.listener = None;
@@ -163,7 +163,7 @@ impl NearPort {
 pub struct Caller {
     /// The address that ssh came from.
     pub near: IpAddr,
-    /// The near end's port, once it has told it.
+    /// The near end's port, once the near end has sent it.
     pub port: Option<u16>,
     /// Encryption, unless they are plaintext.
     pub keys: Option<SessionKeys>,
@@ -173,7 +173,7 @@ pub struct Caller {
     pub work: Arc<Work>,
 }
 
-/// Takes a message about streams that the far end connects; all others are none of its business.
+/// Handles a message about streams that the far end connects. Other messages are ignored.
 ///
 /// # Errors
 /// When the system has no thread left.

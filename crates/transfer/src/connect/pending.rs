@@ -1,8 +1,8 @@
-//! Connections that have not shown yet that they belong to the session. Anybody can make one, so all
-//! that is spent on one is a descriptor and the bytes of a greeting, and the oldest one gives way.
+//! Connections that have not proved yet that they belong to the session. Anybody can make one. So each costs a
+//! descriptor and the bytes of a greeting at most, and a new one replaces the oldest one when there is no room.
 //!
-//! Those from the address of the ssh client have room of their own, so that no other host can push
-//! them out. Who connects from there as well, a program of another user, still has to know the token.
+//! Connections from the address of the ssh client have room of their own, so that no other host can displace them. A
+//! program of another user on the client's host can use that room, but it must know the token all the same.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -29,7 +29,8 @@ pub fn stream_hello(token: &[u8; 32], connection: Connection) -> StreamHello {
     }
 }
 
-/// The pending connections of one session, in a room for each of two kinds of origin.
+/// The pending connections of one session. Those from the ssh client's address have a room of their own, and so have
+/// all others.
 pub struct PendingPeers {
     token: [u8; 32],
     keys: Option<SessionKeys>,
@@ -38,7 +39,7 @@ pub struct PendingPeers {
     from_elsewhere: VecDeque<PendingPeer>,
 }
 
-/// A connection whose greeting has not come yet.
+/// A connection whose greeting is not complete.
 pub struct PendingPeer {
     socket: TcpStream,
     greeting: [u8; GREETING_BYTES],
@@ -46,9 +47,9 @@ pub struct PendingPeer {
     until: Instant,
 }
 
-/// A connection that has shown that it knows the session's token and has its keys.
+/// A connection that has proved that it knows the session's token and has its keys.
 pub struct ProvenPeer {
-    /// The connection that it wants to be.
+    /// The stream and incarnation that its greeting names.
     pub connection: Connection,
     /// It, in blocking mode.
     pub socket: TcpStream,
@@ -57,7 +58,8 @@ pub struct ProvenPeer {
 }
 
 impl PendingPeers {
-    /// Empty rooms of the session with this token and these keys, none for plaintext, whose ssh came from `client`.
+    /// Empty rooms of the session with this token. There are no keys if it is in plaintext. ssh connected from
+    /// `client`.
     pub fn new(token: [u8; 32], keys: Option<SessionKeys>, client: IpAddr) -> Self {
         Self {
             token,
@@ -68,7 +70,7 @@ impl PendingPeers {
         }
     }
 
-    /// Takes a connection in; the oldest one of a full room is closed.
+    /// Adds a connection. If its room is full, the oldest one in it is closed.
     pub fn take(&mut self, socket: TcpStream, from: SocketAddr, until: Instant) {
         if socket.set_nonblocking(true).is_err() {
             return;
@@ -96,8 +98,8 @@ impl PendingPeers {
         all.map(|peer| &peer.socket)
     }
 
-    /// Reads what has come. Hands out those that belong here, and closes those that do not or whose
-    /// time is over at `now`.
+    /// Reads what has arrived. Returns the connections that belong to the session. Closes those that do not, and
+    /// those whose time is over at `now`.
     pub fn sort_out(&mut self, now: Instant) -> Vec<ProvenPeer> {
         let mut proven = Vec::new();
         for room in [&mut self.from_client, &mut self.from_elsewhere] {

@@ -1,5 +1,5 @@
-//! How data streams come to be: the near end connects, the far end accepts whoever proves that it
-//! belongs to the session.
+//! How data streams are set up. The near end connects. The far end accepts the peers that prove that they belong to
+//! the session.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -29,9 +29,9 @@ use crate::streams::plain::PlainStream;
 use crate::streams::stream::{Stream, StreamError};
 use crate::tls::SessionKeys;
 
-/// Unsent bytes a socket takes at first: more only delays the choice which stream gets a block.
+/// Unsent bytes that a socket takes at first. With more, blocks are given to streams too early.
 pub(crate) const NOTSENT_LOWAT_BYTES: u32 = 512 * 1024;
-/// How long a connection may take; at the accepting end, all until it has proved that it belongs here.
+/// How long a connection may take. At the accepting end, that includes its proof that it belongs to the session.
 pub(crate) const SETUP_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the far end waits for the next stream before it looks again.
 const ACCEPT_GLANCE: Timespec = Timespec {
@@ -40,7 +40,7 @@ const ACCEPT_GLANCE: Timespec = Timespec {
 };
 /// Connections that are accepted before those that wait are looked at again.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// The pause before something is tried again.
+/// The pause before the next try.
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// A connection on which nothing comes is asked after this time,
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(2);
@@ -54,17 +54,17 @@ const LISTENER_BUFFER_BYTES: u64 = 1 << 29;
 /// and by its largest window. This gives scale 11: windows up to 134 MB, in steps of 2 KiB.
 const LISTENER_WINDOW_BYTES: u64 = 1 << 27;
 
-/// The work on one connection of a stream. All of the stream has been taken when it ends well.
+/// The work on one connection of a stream. If it ends without an error, the whole stream was taken.
 pub type Work =
     dyn Fn(&Arc<Context>, Connection, &mut dyn Stream) -> Result<(), TransferError> + Send + Sync;
 
-/// How the data streams of one end come to be.
+/// How the data streams of one end are connected.
 pub enum StreamSetup {
     /// They are connected to the far end.
     Connect {
         /// Addresses to try, best first.
         addresses: Vec<SocketAddr>,
-        /// Another way, for where a firewall is in between.
+        /// Another way, in case a firewall is in between.
         detour: Option<Detour>,
         /// What each stream shows.
         token: [u8; 32],
@@ -76,15 +76,15 @@ pub enum StreamSetup {
     /// They are accepted.
     Accept {
         /// Where they arrive.
-        listener: TcpListener,
+        listeners: Vec<TcpListener>,
         /// The connections that have not proved yet that they belong to the session.
         pending: PendingPeers,
-        /// Where this end may connect instead, if the near end asks for it.
+        /// The near end's address, to which this end may connect instead if the near end asks for it.
         near: Option<NearEnd>,
     },
 }
 
-/// A near end that the far end may connect to.
+/// A near end to which the far end may connect.
 pub struct NearEnd {
     /// The address that ssh came from.
     pub address: IpAddr,
@@ -92,9 +92,9 @@ pub struct NearEnd {
     pub keys: Option<SessionKeys>,
 }
 
-/// Reserves a port for the data streams of one session, of a range if there is one, at the address at which
-/// ssh was reached. Where that is no address of this host, behind a translator of addresses, at all of its
-/// family.
+/// Reserves a port for the data streams of one session, from a range if one is given, at the address that ssh
+/// connected to. If that is no address of this host, because of address translation, the port is on all addresses of
+/// its family.
 ///
 /// # Errors
 /// When the kernel gives no port.
@@ -133,7 +133,7 @@ pub fn reserve(at: SocketAddr, ports: Option<RangeInclusive<u16>>) -> Result<Bou
     })
 }
 
-/// How sockets are set up before there is a plan; [`set_up`] does the rest.
+/// How sockets are set up before there is a plan. [`set_up`] does the rest.
 pub(crate) fn unplanned() -> SocketPlan {
     SocketPlan {
         buffer_bytes: Some(LISTENER_BUFFER_BYTES),
@@ -142,10 +142,10 @@ pub(crate) fn unplanned() -> SocketPlan {
     }
 }
 
-/// Sets a socket up by its plan that was connected before there was one.
+/// Sets up, by its plan, a socket that was connected before there was a plan.
 ///
 /// # Errors
-/// What the kernel refuses here it would refuse every stream.
+/// When the kernel refuses a setting. It would refuse it for every stream.
 pub(crate) fn set_up(socket: BorrowedFd<'_>, plan: &SocketPlan) -> Result<(), TransferError> {
     let set_up = plan.apply(socket).and_then(|()| match plan.buffer_bytes {
         Some(_) => Ok(()),
@@ -166,8 +166,8 @@ fn socket_plan(plan: &StreamPlan, sends: bool) -> SocketPlan {
 }
 
 impl StreamSetup {
-    /// Opens the streams of the job's plan; each does `work` on a thread of its own and then
-    /// reports [`Event::StreamDone`].
+    /// Opens the streams of the job's plan. Each does `work` on a thread of its own, and then reports
+    /// [`Event::StreamDone`].
     ///
     /// # Errors
     /// When the system has no thread left. Everything later becomes an event.
@@ -197,7 +197,7 @@ impl StreamSetup {
                 dial_all(context, &dialling, &work)
             }
             Self::Accept {
-                listener,
+                listeners,
                 pending,
                 near,
             } => {
@@ -208,13 +208,13 @@ impl StreamSetup {
                     plan: plan.clone(),
                     work: Arc::clone(&work),
                 });
-                accept(context, Listening { listener, pending }, plan, work)
+                accept(context, Listening { listeners, pending }, plan, work)
             }
         }
     }
 }
 
-/// Takes the streams that connect to a port, as long as any may come.
+/// Accepts streams on a port as long as any may come.
 ///
 /// # Errors
 /// When the system has no thread left. Everything later becomes an event.
@@ -224,14 +224,14 @@ pub(crate) fn accept(
     plan: SocketPlan,
     work: Arc<Work>,
 ) -> Result<(), TransferError> {
-    let Listening { listener, pending } = listening;
+    let Listening { listeners, pending } = listening;
     let admission = Admission { plan, work };
     context.spawn("howdah-accept", move |context| {
-        accept_streams(context, &listener, pending, &Arc::new(admission))
+        accept_streams(context, &listeners, pending, &Arc::new(admission))
     })
 }
 
-/// Does the work on a connection, when the one that its stream had before has ended.
+/// Does the work on a connection, once the connection that its stream had before has ended.
 pub(crate) fn run(
     context: &Arc<Context>,
     connection: Connection,
@@ -282,7 +282,8 @@ fn keep_alive(socket: BorrowedFd<'_>) {
     ask_after(socket, KEEP_ALIVE_AFTER, every);
 }
 
-/// Has it ask on a connection that is quiet for `after`, and then `every` so long, until it has gone.
+/// Makes the kernel send keepalives on a connection that has been silent for `after`, and then at the interval
+/// `every`, until the other end is considered gone.
 pub(crate) fn ask_after(socket: BorrowedFd<'_>, after: Duration, every: Duration) {
     // A socket that refuses goes without.
     let _ = sockopt::set_socket_keepalive(socket, true)
@@ -311,26 +312,30 @@ struct Admission {
 /// Accepts connections until all has been taken: one that breaks is replaced.
 fn accept_streams(
     context: &Arc<Context>,
-    listener: &TcpListener,
+    listeners: &[TcpListener],
     mut pending: PendingPeers,
     admission: &Arc<Admission>,
 ) -> Result<(), TransferError> {
     let here = |error: std::io::Error| TransferError::Here(error.to_string());
-    listener.set_nonblocking(true).map_err(here)?;
-    let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
-    context.abort.listens(another);
+    for listener in listeners {
+        listener.set_nonblocking(true).map_err(here)?;
+        let another = listener.as_fd().try_clone_to_owned().map_err(here)?;
+        context.abort.listens(another);
+    }
     loop {
-        wait_for_peers(listener, &pending).map_err(|error| here(error.into()))?;
+        wait_for_peers(listeners, &pending).map_err(|error| here(error.into()))?;
         if context.abort.settled() || context.abort.stopping() {
             break;
         }
         let now = Instant::now();
-        for _ in 0..ACCEPTED_AT_ONCE {
-            match listener.accept() {
-                Ok((socket, from)) => pending.take(socket, from, now + SETUP_TIMEOUT),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // It broke before it was accepted, or this process has no descriptor left for it.
-                Err(_) => thread::sleep(TRY_AGAIN_AFTER),
+        for listener in listeners {
+            for _ in 0..ACCEPTED_AT_ONCE {
+                match listener.accept() {
+                    Ok((socket, from)) => pending.take(socket, from, now + SETUP_TIMEOUT),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // It broke before it was accepted, or this process has no descriptor left for it.
+                    Err(_) => thread::sleep(TRY_AGAIN_AFTER),
+                }
             }
         }
         for peer in pending.sort_out(now) {
@@ -357,8 +362,11 @@ fn accept_streams(
 }
 
 /// Waits until somebody connects or says something, a moment at most.
-fn wait_for_peers(listener: &TcpListener, pending: &PendingPeers) -> Result<(), Errno> {
-    let mut polled = vec![PollFd::new(listener, PollFlags::IN)];
+fn wait_for_peers(listeners: &[TcpListener], pending: &PendingPeers) -> Result<(), Errno> {
+    let listening = listeners.iter();
+    let mut polled: Vec<_> = listening
+        .map(|each| PollFd::new(each, PollFlags::IN))
+        .collect();
     polled.extend(
         pending
             .sockets()

@@ -1,4 +1,4 @@
-//! A port of another host, tried before data streams connect to it: one of another far end, or of the near end.
+//! Tries a port of another host before data streams connect to it: a port of another far end, or of the near end.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -14,10 +14,11 @@ use crate::connect::setup::TRY_AGAIN_AFTER;
 
 /// A port that does not answer is given up after this time: four SYNs have left by then.
 const TRIED_FOR: Duration = Duration::from_secs(5);
-/// Another far end opens its port when the near end has greeted it, which may take its way longer.
+/// How long another far end may take to open its port, in addition. It opens the port when the near end's greeting
+/// has arrived.
 pub const OPENS_WITHIN: Duration = Duration::from_secs(1);
 
-/// The addresses of a port as sockets have them.
+/// The socket addresses of a port.
 pub fn sockets(port: &DataPort) -> Vec<SocketAddr> {
     let sockets = port.addresses.iter();
     sockets
@@ -25,8 +26,9 @@ pub fn sockets(port: &DataPort) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// The round trip to the first of these addresses that answers, in nanoseconds, as the handshake shows it, if it does;
-/// or why none answers. One that refuses is tried again for as long as it may take to open.
+/// The round trip of the TCP handshake, in nanoseconds, with the first of these addresses that answers, or why none
+/// answers. The round trip may be unknown. An address that refuses is tried again for as long as its port may take to
+/// open.
 pub fn round_trip(
     to: &[SocketAddr],
     opens_within: Duration,

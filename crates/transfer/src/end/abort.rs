@@ -1,4 +1,4 @@
-//! Stops everything at one end at once, and knows the sockets that are open.
+//! Stops all threads of one end at once, and keeps the list of open sockets.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,18 +8,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use howdah_wire::Connection;
 use rustix::net::SocketAddrAny;
 
-/// Locks, also after a panic of another thread: what is kept here is valid at every step.
+/// Locks, also after another thread has panicked. The values in these locks are valid at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The stop flag of one end and its data sockets.
+/// The stop flag and the data sockets of one end.
 #[derive(Debug, Default)]
 pub struct Abort {
     stop: AtomicBool,
     settled: AtomicBool,
     sockets: Mutex<Vec<Socket>>,
-    listener: Mutex<Option<OwnedFd>>,
+    listeners: Mutex<Vec<OwnedFd>>,
 }
 
 /// The socket that a stream has, or had last.
@@ -39,7 +39,7 @@ impl AsFd for Socket {
 }
 
 impl Abort {
-    /// The flag itself, for waits that take one.
+    /// The flag itself, for functions that wait for a flag.
     pub fn flag(&self) -> &AtomicBool {
         &self.stop
     }
@@ -49,7 +49,7 @@ impl Abort {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Makes every thread of this end stop soon: blocked socket calls return.
+    /// Makes every thread of this end stop soon. Blocked socket calls return.
     pub fn trigger(&self) {
         self.stop.store(true, Ordering::Relaxed);
         for socket in &*lock(&self.sockets) {
@@ -58,23 +58,23 @@ impl Abort {
         self.stop_listening();
     }
 
-    /// Notes that all has been taken, so that no stream needs a connection any more.
+    /// Notes that everything was taken, so that no stream needs a connection any more.
     pub fn settle(&self) {
         self.settled.store(true, Ordering::Release);
         self.stop_listening();
     }
 
-    /// Has a listening socket shut down when no connection is needed any more. The descriptor is a
+    /// Registers a listening socket to be shut down when no connection is needed any more. The descriptor is a
     /// duplicate.
     pub fn listens(&self, descriptor: OwnedFd) {
-        *lock(&self.listener) = Some(descriptor);
+        lock(&self.listeners).push(descriptor);
         if self.stopping() || self.settled() {
             self.stop_listening();
         }
     }
 
     fn stop_listening(&self) {
-        if let Some(listener) = &*lock(&self.listener) {
+        for listener in &*lock(&self.listeners) {
             shut_down(listener);
         }
     }
@@ -84,8 +84,8 @@ impl Abort {
         self.settled.load(Ordering::Acquire)
     }
 
-    /// Has a socket shut down when everything stops. The descriptor is a duplicate. What the stream had
-    /// before ends now.
+    /// Registers a socket to be shut down when everything stops. The descriptor is a duplicate. The connection that
+    /// the stream had before ends now.
     pub fn register(&self, connection: Connection, descriptor: OwnedFd) {
         let mut sockets = lock(&self.sockets);
         if self.stopping() {
@@ -105,7 +105,7 @@ impl Abort {
         });
     }
 
-    /// Notes that the work on a connection has ended. Its socket can still be asked for its account.
+    /// Notes that the work on a connection has ended. The statistics of its socket can still be read.
     pub fn close(&self, connection: Connection) {
         for socket in lock(&self.sockets)
             .iter_mut()
@@ -115,7 +115,7 @@ impl Abort {
         }
     }
 
-    /// Ends a connection; the thread that works on it, at either end, finds that out.
+    /// Ends a connection. The threads that work on it, at both ends, get an error.
     pub fn hang_up(&self, connection: Connection) {
         for socket in lock(&self.sockets)
             .iter()
@@ -134,7 +134,7 @@ impl Abort {
         u16::try_from(open).unwrap_or(u16::MAX)
     }
 
-    /// Whether `found` says so of one of the sockets of streams at work.
+    /// Whether `found` is true for a socket of a stream that is at work.
     pub fn any(&self, mut found: impl FnMut(BorrowedFd<'_>) -> bool) -> bool {
         let sockets = lock(&self.sockets);
         let mut open = sockets.iter().filter(|socket| socket.open);
@@ -147,7 +147,7 @@ impl Abort {
     }
 }
 
-/// Whether both ends of a connection have the same address, as where ssh carries it on.
+/// Whether both ends of a connection have the same address, as they have if ssh forwards it.
 pub(crate) fn stays_here(socket: impl AsFd) -> bool {
     let address = |found: SocketAddrAny| SocketAddr::try_from(found).ok();
     let here = rustix::net::getsockname(&socket).ok().and_then(address);
@@ -159,7 +159,7 @@ pub(crate) fn stays_here(socket: impl AsFd) -> bool {
         .is_some_and(|(here, there)| here.ip() == there.ip())
 }
 
-/// Ends a connection; calls that wait on it return.
+/// Ends a connection. Calls that wait on it return.
 pub(crate) fn shut_down(descriptor: &OwnedFd) {
     // A socket that is not connected any more needs no shutdown.
     let _ = rustix::net::shutdown(descriptor, rustix::net::Shutdown::Both);

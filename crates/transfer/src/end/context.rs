@@ -33,9 +33,9 @@ pub struct Context {
     pub job: Job,
     /// To the other end.
     pub control: Control,
-    /// To the thread that runs this end.
+    /// The events for the thread that runs this end.
     pub events: SyncSender<Event>,
-    /// How long the other end may be there and do nothing.
+    /// How long the other end may be reachable and make no progress.
     pub patience: Duration,
     /// Whether its host can be reached.
     pub path: Reachability,
@@ -43,17 +43,17 @@ pub struct Context {
     pub abort: Arc<Abort>,
     /// How far it has come.
     pub board: Arc<Board>,
-    /// How its streams send, if that has changed.
+    /// How its streams send since the last steering, if there was one.
     pub tuning: Tuning,
     /// What its streams may send together.
     pub limiter: Arc<Limiter>,
-    /// What its streams are on, and how far.
+    /// The connections of its streams, and how far each stream is.
     pub connections: Connections,
-    /// What its threads spend their time on.
+    /// How its threads spend their time.
     pub books: Books,
-    /// At a near end, the port that the far end may connect to.
+    /// At a near end: the port to which the far end may connect.
     pub near_port: OnceLock<Arc<NearPort>>,
-    /// At a far end, what it needs to connect to the near end.
+    /// At a far end: what it needs to connect to the near end.
     pub caller: Mutex<Option<Caller>>,
     naming: OnceLock<Naming>,
     /// What was said last of what is left out.
@@ -62,13 +62,13 @@ pub struct Context {
 }
 
 /// Lines that are held against the next one. What is in one folder comes mostly one behind the other.
-const LINES_HELD: usize = 64;
+const LINES_KEPT: usize = 64;
 
 /// How long threads that were told to stop are waited for; one may hang on a dead disk.
 const JOIN_WITHIN: Duration = Duration::from_millis(1500);
 
 impl Context {
-    /// One end about to carry out `job`.
+    /// The context of one end that is about to carry out `job`.
     pub fn new(
         side: Side,
         job: Job,
@@ -100,7 +100,7 @@ impl Context {
         })
     }
 
-    /// Waits for the threads of this end, but not for ever.
+    /// Waits for the threads of this end, for a limited time.
     pub fn join(&self) {
         let deadline = Instant::now() + JOIN_WITHIN;
         loop {
@@ -120,9 +120,9 @@ impl Context {
         }
     }
 
-    /// Looks whether the other host answers on the connections there are, and ends those of a path that is out:
-    /// its kernel would try them again late, and the near end dials others. A connection that stays on this host
-    /// says nothing of the path.
+    /// Checks whether the other host answers on the open connections. If the path is down, the connections end: their
+    /// kernel would retry too late, and the near end dials new ones. A connection within this host says nothing about
+    /// the path.
     ///
     /// # Errors
     /// As [`Reachability::look`].
@@ -163,12 +163,12 @@ impl Context {
         self.board.digests.add(digests, || self.naming());
     }
 
-    /// Notes files that the receiver has already, by source and path.
+    /// Notes files that the receiver already has, by source and path.
     pub fn note_there(&self, there: Vec<(u16, TreePath)>) {
         self.board.digests.confirm(there, || self.naming());
     }
 
-    /// Compares the digests of all files with what the other end has of them.
+    /// Compares the digests of all files with those of the other end.
     ///
     /// # Errors
     /// When they are not the same.
@@ -183,14 +183,14 @@ impl Context {
         ))
     }
 
-    /// How files are called at the destination; known once the receiver has accepted the job.
+    /// The names of files at the destination; known once the receiver has accepted the job.
     fn naming(&self) -> &Naming {
         let into_folder = || lock(&self.board.notes).into_folder;
         self.naming
             .get_or_init(|| Naming::new(&self.job, into_folder()))
     }
 
-    /// Runs `work` on a thread of its own; its failure, or panic, becomes an event.
+    /// Runs `work` on a thread of its own. An error or a panic of it becomes an event.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -215,7 +215,7 @@ impl Context {
         Ok(())
     }
 
-    /// Has the user know of something that stops nothing.
+    /// Sends the user a warning. The copy goes on.
     pub fn warn(&self, text: String) {
         match self.side {
             Side::Near => lock(&self.board.notes).warnings.add(text),
@@ -223,7 +223,7 @@ impl Context {
         }
     }
 
-    /// Has the user know why something of the sources is not sent.
+    /// Tells the user why a source file or folder is not sent.
     pub fn leave_out(&self, why: String) {
         self.board.left_out.store(true, Ordering::Release);
         match self.side {
@@ -232,13 +232,13 @@ impl Context {
         }
     }
 
-    /// The same, unless that was said a short while ago: a folder may be the reason for all that belongs in it.
+    /// The same, unless the same line was sent a short while ago. One folder may be the reason for everything in it.
     pub fn leave_out_once(&self, why: String) {
         let mut said = lock(&self.left_out);
         if said.contains(&why) {
             return;
         }
-        if said.len() >= LINES_HELD {
+        if said.len() >= LINES_KEPT {
             said.pop_front();
         }
         said.push_back(why.clone());
@@ -247,26 +247,26 @@ impl Context {
     }
 }
 
-/// How far one end has come, for whoever asks.
+/// The progress of one end, readable by all threads.
 #[derive(Debug)]
 pub struct Board {
     /// When the job was given.
     pub started: Instant,
     /// When the first payload was sent or arrived.
     pub first_payload: OnceLock<Instant>,
-    /// Payload that has arrived at the receiver, in bytes; verified piece by piece.
+    /// Payload that has arrived at the receiver, in bytes. Each piece was verified.
     pub bytes: AtomicU64,
-    /// Holes that the receiver has made, in bytes; they are told, and do not travel.
+    /// Holes that the receiver has made, in bytes. Their zeros are not sent.
     pub hole_bytes: AtomicU64,
-    /// What the receiver had from a copy that was cut, compared and the same, in bytes.
+    /// Bytes that the receiver had from an interrupted copy, and that were compared and are the same.
     pub resumed_bytes: AtomicU64,
     /// Files in place at the receiver.
     pub files: AtomicU64,
-    /// Pieces that have come whole, of files, folders and links.
+    /// Pieces of files, folders and links that have arrived completely.
     pub pieces: AtomicU64,
-    /// Whether something of the sources is not sent because of an error; known to the sender.
+    /// Whether the sender left out a source file or folder because of an error.
     pub left_out: AtomicBool,
-    /// Names at the target that were looked at for whether they are to be removed.
+    /// Names at the target that were checked for removal.
     pub looked_at: AtomicU64,
     /// Of those, how many were removed.
     pub removed: AtomicU64,
@@ -276,7 +276,7 @@ pub struct Board {
     pub notes: Mutex<Notes>,
 }
 
-/// What is known beside the counters of a [`Board`].
+/// The progress that is not in the counters of a [`Board`].
 #[derive(Debug, Default)]
 pub struct Notes {
     /// What the scan has found.
@@ -285,7 +285,7 @@ pub struct Notes {
     pub skipped: Scanned,
     /// Whether the destination is a folder that sources land in by their names.
     pub into_folder: bool,
-    /// A file being moved: its source and path.
+    /// A file that is being copied: its source and path.
     pub current: Option<(u16, TreePath)>,
     /// Data streams open.
     pub streams: u16,
@@ -295,6 +295,9 @@ pub struct Notes {
     pub replaced: u64,
     /// What the path was out for.
     pub ridden: Ridden,
+    /// The far end's address of the other family than ssh has used, and why, if the data streams go there; known to the
+    /// near end.
+    pub other_address: Option<String>,
     /// Why the data streams take the detour, if they do; known to the near end.
     pub detour: Option<String>,
     /// Why the far end connects the data streams, if it does; known to the near end.
@@ -303,20 +306,20 @@ pub struct Notes {
     pub retransmissions: u64,
     /// Mean round trip of the streams that carry something.
     pub rtt: Option<Duration>,
-    /// What each stream had acknowledged when it was sampled last.
+    /// The bytes of each stream that were acknowledged at its last sample.
     pub acked: HashMap<u16, u64>,
-    /// When that was, in nanoseconds since the sender's start of the job.
+    /// The time of that sample, in nanoseconds since the sender's start of the job.
     pub acked_at_ns: u64,
     /// What the user should know.
     pub warnings: Lines,
-    /// Why each file or folder that could not be read is not at the receiver.
+    /// For each file or folder that was left out, the reason.
     pub left_out: Lines,
     /// What came of each steering.
     pub changes: Changes,
-    /// What the streams' threads have spent their time on so far: of this end, or of a copy between two far ends,
-    /// of its sender;
+    /// How the streams' threads of this end have spent their time so far. In a copy between two far ends: those of
+    /// the sender.
     pub near_spent: Spent,
-    /// of the far end, or of the receiver.
+    /// The same of the far end, or of the receiver.
     pub far_spent: Spent,
 }
 
@@ -344,7 +347,7 @@ impl Board {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts no longer what was of a file that is given up.
+    /// Subtracts the counts of a file that was given up.
     pub fn take_back_bytes(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -354,12 +357,12 @@ impl Board {
         self.hole_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts no longer what was of a file that is given up.
+    /// Subtracts the counts of a file that was given up.
     pub fn take_back_holes(&self, bytes: u64) {
         self.hole_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// What need not be sent of what is to be moved, in bytes: it was there, or is a hole.
+    /// Bytes of the job that need not be sent, because the receiver has them or they are holes.
     pub fn unsent_bytes(&self) -> u64 {
         let [holes, resumed] =
             [&self.hole_bytes, &self.resumed_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
@@ -371,7 +374,7 @@ impl Board {
         self.resumed_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts no longer what was of a file that is given up.
+    /// Subtracts the counts of a file that was given up.
     pub fn take_back_resumed(&self, bytes: u64) {
         self.resumed_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -1,4 +1,5 @@
-//! Where the digests of a transfer's files go. They are never kept all at once: there may be millions.
+//! Where the digests of a transfer's files go. They are never kept in memory all at once, because there may be
+//! millions.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -19,10 +20,10 @@ use crate::session::control::Control;
 /// The most digests that go to the near end in one message.
 const TOLD_AT_ONCE: usize = 64;
 
-/// Digests of files that a receiver may have named although it could not say so before it was lost, by source and path.
+/// Digests of files that a lost receiver may have completed without being able to say so, by source and path.
 pub type Unconfirmed = HashMap<(u16, TreePath), [u8; 32]>;
 
-/// The digest of one file, of what this end itself read or wrote.
+/// The digest of one file, computed from the bytes that this end itself read or wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
     /// Index of the source the file belongs to.
@@ -72,12 +73,12 @@ impl Digests {
         Self::to(Sink::Nowhere)
     }
 
-    /// They go to the near end, which reads them as fast as it can and is waited for.
+    /// Sends the digests to the near end, at the speed at which it reads them.
     pub fn to_near(control: Control) -> Self {
         Self::to(Sink::Near(control))
     }
 
-    /// They go to the file at `path`, a line each, as b3sum(1) prints and checks them.
+    /// Writes the digests to the file at `path`, one line each, in the format of b3sum(1).
     pub fn to_file(path: &[u8]) -> Self {
         // They name every file, so they are for this user alone, whatever the umask.
         let mut options = File::options();
@@ -96,27 +97,27 @@ impl Digests {
         }
     }
 
-    /// Goes on from a session whose receiver was lost, which left these.
+    /// Continues from a session whose receiver was lost, and which left these digests.
     #[must_use]
     pub fn after(self, unconfirmed: Unconfirmed) -> Self {
         *lock(&self.unconfirmed) = unconfirmed;
         self
     }
 
-    /// Notes digests of files that were sent, of a receiver that was lost before it said what it has taken.
+    /// Notes digests of files that were sent to a receiver that was lost before it confirmed them.
     pub fn leave_unconfirmed(&self, digests: impl IntoIterator<Item = Digest>) {
         let digests = digests.into_iter();
         lock(&self.unconfirmed)
             .extend(digests.map(|digest| ((digest.source, digest.path), digest.blake3)));
     }
 
-    /// Takes what the next session goes on from.
+    /// Takes the digests from which the next session continues.
     pub fn take_unconfirmed(&self) -> Unconfirmed {
         std::mem::take(&mut lock(&self.unconfirmed))
     }
 
-    /// Adds those of files that the receiver has although this session sent nothing of them, as far as the one before it
-    /// sent them. They are not in the sum, which is of what this session moves.
+    /// Adds the digests of files that the session before this one has sent, and that the receiver turns out to have.
+    /// They are not in the sum, which covers only what this session sends.
     pub fn confirm<'a>(
         &self,
         there: impl IntoIterator<Item = (u16, TreePath)>,
@@ -138,7 +139,7 @@ impl Digests {
         lock(&self.sink).take(found, naming);
     }
 
-    /// Adds some; `naming` names their files, and is asked only once there are some.
+    /// Adds digests; `naming` gives the names of their files. It is called only if there are any.
     pub fn add<'a>(
         &self,
         digests: impl IntoIterator<Item = Digest>,
@@ -154,24 +155,24 @@ impl Digests {
         sink.take(digests, naming);
     }
 
-    /// Counts one in the sum alone: its file has come and has no name.
+    /// Adds a digest to the sum only, because its file has arrived without a name.
     pub fn count(&self, digest: &Digest) {
         for (sum, word) in lock(&self.sum).iter_mut().zip(digest.addend()) {
             *sum = sum.wrapping_add(word);
         }
     }
 
-    /// Takes what other ends say that all come to, where none were added here.
+    /// Takes the sum that another end reports, if no digests were added here.
     pub fn take_for_all(&self, sum: DigestSum) {
         *lock(&self.sum) = sum;
     }
 
-    /// What all that were added come to.
+    /// The sum of all digests that were added.
     pub fn sum(&self) -> DigestSum {
         *lock(&self.sum)
     }
 
-    /// The same in hexadecimal, for logs of both ends to be compared; `None` if there are none.
+    /// The same in hexadecimal, so that the logs of both ends can be compared; `None` if there are no digests.
     pub fn sum_in_hex(&self) -> Option<String> {
         let sum = self.sum();
         let mut bytes = [0; 32];
@@ -181,7 +182,7 @@ impl Digests {
         (sum != DigestSum::default()).then(|| blake3::Hash::from_bytes(bytes).to_hex().to_string())
     }
 
-    /// Writes what is still held back; why they are not all in their file, if they are not.
+    /// Writes the digests that are still in memory. Returns why some of them are not in the file, if that is so.
     pub fn finish(&self) -> Option<String> {
         match &mut *lock(&self.sink) {
             Sink::File(file) => file.flush().err().map(|error| plain(&error)),

@@ -1,9 +1,9 @@
-//! Lines for the user, of which no more are kept than a session can hold.
+//! Lines for the user. Their number is limited, so that they fit into memory.
 
 /// Most text kept, in bytes: tens of thousands of usual lines.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Lines in the order they came; those that come when it is full are only counted.
+/// Lines in the order in which they came. When there is no more room, lines are only counted.
 #[derive(Debug, Default)]
 pub struct Lines {
     kept: Vec<String>,

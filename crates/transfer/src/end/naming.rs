@@ -1,10 +1,10 @@
-//! How a file is called at the destination.
+//! The names of files at the destination.
 
 use howdah_wire::{Job, TreePath};
 
 use crate::tree::source::{BaseName, base_name};
 
-/// Names files relative to the destination; a file that is the destination by its own last name.
+/// Gives files their names relative to the destination. If the file itself is the destination, its last name is used.
 #[derive(Debug, Default)]
 pub struct Naming {
     prefixes: Vec<Vec<u8>>,
@@ -28,7 +28,7 @@ impl Naming {
         }
     }
 
-    /// Where a job's only source lands, or the folder that several land in, as a path of the receiver.
+    /// The path at the receiver of a job's only source, or of the folder that several sources go to.
     pub fn target(job: &Job, into_folder: bool) -> Vec<u8> {
         let folder = job.destination.as_slice();
         match job.sources.as_slice() {

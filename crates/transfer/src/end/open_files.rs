@@ -2,8 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Lets this process open as many files as the host allows it; how many that are. The usual limit of 1024 is for programs
-/// that use select(2). A sender keeps each source open, and a receiver each file that waits for its flush.
+/// Raises this process's limit of open files to the most that the host allows. Returns that limit. The usual limit of
+/// 1024 is for programs that use select(2). A sender keeps each source open, and a receiver each file that waits for
+/// its flush.
 pub fn allow_open_files() -> usize {
     let before = getrlimit(Resource::Nofile);
     let all = Rlimit {

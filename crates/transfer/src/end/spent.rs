@@ -1,9 +1,10 @@
-//! What threads spend their time on, booked as they go: why a copy is slow is told by it.
+//! How threads spend their time. From this a copy's user is told why it is slow.
 //!
-//! A thread books itself ([`begin`]) and then says what it does ([`doing`]), wherever that is. A change costs a look
-//! at the clock, some 40 ns, and is made for 16 KiB of a file at the least. Of every so many changes one is measured
-//! on the processor's clock too, which is a system call. Each second, and at the end, the kernel is asked how long the
-//! thread waited for a processor: such time is no time of its disk. Code that runs on other threads books nothing.
+//! A thread registers itself ([`begin`]), and then notes what it does ([`doing`]). A change reads the clock, which
+//! takes some 40 ns. For one change out of many the processor time is read too, which is a system call. Small changes
+//! are not noted: each activity covers at least 16 KiB of a file. Each second, and at the end, the kernel is asked
+//! how long the thread waited for a processor. That wait is not counted as time of the disk. Code on other threads is
+//! not counted.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -16,16 +17,16 @@ use std::time::{Duration, Instant};
 use howdah_wire::{Doing, Spent};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Of so many changes of a sender one is measured on the processor's clock. It changes three times for 16 KiB; odd,
-/// so that each kind has its turn.
+/// For one out of this many changes of a sender, the processor time is read. A sender changes three times for 16 KiB.
+/// The number is odd, so that each kind of change is measured in turn.
 pub const SENDER_MEASURES: u32 = 241;
-/// The same of other threads, which change a few times for half a megabyte, and ten times for a small file.
+/// The same for other threads, which change a few times for half a megabyte, and ten times for a small file.
 pub const OTHERS_MEASURE: u32 = 61;
 
 /// Between two questions how long a thread waited for a processor.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// What one stream's threads have spent, one after the other, or another thread.
+/// The times of one stream's threads, which follow one another, or of another thread.
 #[derive(Debug)]
 pub struct Book {
     wall_ns: [AtomicU64; Doing::COUNT],
@@ -59,8 +60,8 @@ impl Book {
         self.doing.store(doing, Ordering::Relaxed);
     }
 
-    /// What is in it so far, with what its thread is at. A thread that changes at this very moment may have some
-    /// microseconds booked twice or not yet.
+    /// The times so far, with what the thread does now. If the thread changes at this moment, some microseconds may
+    /// be counted twice or not yet.
     pub fn spent(&self) -> Spent {
         let read = |times: &[AtomicU64; Doing::COUNT]| {
             std::array::from_fn(|index| times[index].load(Ordering::Relaxed))
@@ -79,11 +80,12 @@ impl Book {
     }
 }
 
-/// What all threads of one end have spent.
+/// The times of all threads of one end.
 #[derive(Debug)]
 pub struct Books {
     streams: Vec<Arc<Book>>,
-    /// Of the thread that flushes files; it is at [`Doing::Naming`] while it waits for the one that names them.
+    /// The times of the thread that flushes files. It is at [`Doing::Naming`] while it waits for the thread that
+    /// gives files their names.
     pub naming: Arc<Book>,
 }
 
@@ -96,7 +98,7 @@ impl Books {
         }
     }
 
-    /// The book of a stream. A stream that the plan has not gets none that is read.
+    /// The times of a stream. For a stream that is not in the plan, they are not read by anyone.
     pub fn of(&self, stream: u16) -> Arc<Book> {
         let known = self.streams.get(usize::from(stream));
         known.map_or_else(Arc::default, Arc::clone)
@@ -206,7 +208,7 @@ fn cpu_ns() -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Books this thread, which is at [`Doing::Start`], until what is returned is dropped.
+/// Counts the time of this thread, which is at [`Doing::Start`], until the returned value is dropped.
 #[must_use]
 pub fn begin(book: Arc<Book>, measures: u32) -> Booked {
     let now = Instant::now();
@@ -242,7 +244,7 @@ fn change(doing: Doing) -> Option<Doing> {
     CLOCK.with_borrow_mut(|clock| clock.as_mut().map(|clock| clock.change(doing)))
 }
 
-/// The first block or piece is there. What the thread does from now on is told apart.
+/// Notes that the first block or piece has come. From now on the thread's activities are counted separately.
 pub fn started() {
     if current() == Some(Doing::Start) {
         change(Doing::Rest);
@@ -253,7 +255,8 @@ fn current() -> Option<Doing> {
     CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.doing))
 }
 
-/// The thread does this until what is returned is dropped. Before it has [`started`], all is part of the start.
+/// Notes that the thread does this until the returned value is dropped. Before [`started`], everything is counted as
+/// the start.
 #[must_use]
 pub fn doing(doing: Doing) -> Stay {
     let before = current().filter(|&before| before != Doing::Start);
@@ -266,14 +269,14 @@ pub fn doing(doing: Doing) -> Stay {
     }
 }
 
-/// What a thread does for a while.
+/// An activity of a thread, until this is dropped.
 pub struct Stay {
     before: Option<Doing>,
     thread: PhantomData<*const ()>,
 }
 
 impl Stay {
-    /// Goes on with something else, for one look at the clock in place of two.
+    /// Changes to another activity. The clock is read once in place of twice.
     pub fn then(&self, doing: Doing) {
         if self.before.is_some() {
             change(doing);

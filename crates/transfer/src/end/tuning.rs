@@ -1,4 +1,4 @@
-//! How the open streams of a sending end send: what was steered last, and the sockets that obey it.
+//! How the open streams of a sending end send, by the last steering.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
@@ -9,18 +9,18 @@ use howdah_wire::Steering;
 use crate::end::abort::{Abort, lock};
 use crate::error::TransferError;
 
-/// The control that holds connections to a rate. A rule of the sending host gives it to connections that did not ask for it
-/// (docs/cc.md), so that they keep to a share.
+/// The congestion control that holds connections to a rate. A rule of the sending host can give it to connections
+/// that did not ask for it (docs/cc.md), so that they keep to a share.
 pub const HOLD: &str = "hd_hold";
 
-/// What was steered last; nothing before that, and at an end that receives.
+/// The last steering; none before the first one, and none at a receiving end.
 #[derive(Debug, Default)]
 pub struct Tuning {
     in_force: Mutex<Option<Steering>>,
 }
 
 impl Tuning {
-    /// Whether a rule of this host holds open streams, which were `planned` to have another congestion control.
+    /// Whether a rule of this host has given open streams the control [`HOLD`], although another one was `planned`.
     pub fn held_by_rule(&self, planned: Option<&str>, abort: &Abort) -> bool {
         let steered = lock(&self.in_force)
             .as_ref()
@@ -32,11 +32,11 @@ impl Tuning {
         held
     }
 
-    /// Has every socket send as `steering` says, also those that are still to come; the congestion control
-    /// in use from then on.
+    /// Applies `steering` to every socket, and to those that are opened later. Returns the congestion control in use
+    /// from then on.
     ///
     /// # Errors
-    /// When the kernel has no such congestion control for this process; nothing has changed then.
+    /// When the kernel does not give this process that congestion control. Nothing was changed then.
     pub fn change(&self, steering: &Steering, abort: &Abort) -> Result<String, TransferError> {
         let here = |error: howdah_tcp::Error| TransferError::Here(error.to_string());
         // A socket of no stream tries it, so that streams are never changed by halves.
@@ -59,7 +59,7 @@ impl Tuning {
         Ok(in_use)
     }
 
-    /// Has a socket that has just opened send like the others.
+    /// Applies the last steering to a socket that was just opened.
     pub fn join(&self, socket: BorrowedFd<'_>) {
         if let Some(steering) = &*lock(&self.in_force) {
             obey(socket, steering);

@@ -1,4 +1,4 @@
-//! What the receiver says to an offer.
+//! The receiver's answers to offers.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,8 @@ use crate::end::context::Context;
 use crate::session::listing::Listing;
 use crate::tree::needed::Need;
 
-/// Answers an offer by what is needed of its files, and notes the others as skipped; a near end lists all of a dry run.
+/// Answers an offer with the files that are needed, and notes the others as skipped. In a dry run a near end lists
+/// all of them.
 pub fn answer(context: &Context, listed: &Mutex<Listing>, offer: Offer, needs: Vec<Need>) {
     let mut needed = Vec::with_capacity(needs.len());
     let (mut found, mut other_xattrs) = (Vec::new(), Vec::new());

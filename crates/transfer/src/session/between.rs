@@ -1,10 +1,10 @@
-//! The near end of a copy between two far ends: it gives both their job, and carries what they say from one to
-//! the other. The data goes straight between them.
+//! The near end of a copy between two far ends. It gives both their job, and forwards their messages. The data goes
+//! directly from one far end to the other.
 //!
-//! Each far end has a conversation with this one alone, by the rules of any copy. To the sender this is a near
-//! end that receives, to the receiver one that sends. So all that one of them says is judged here before the
-//! other one hears it, and neither has a say in what the other one's job is.
-//! Here they get their jobs. `relay` carries what they say, and `movement` sees that the copy goes on.
+//! Each far end has a conversation with this end only, by the rules of any copy. To the sender, this end is a
+//! receiving near end. To the receiver, it is a sending one. So each message is checked here before it is forwarded,
+//! and neither far end can change the job of the other. This module gives them their jobs. `relay` forwards messages,
+//! and `movement` checks that the copy makes progress.
 
 mod movement;
 mod relay;
@@ -35,8 +35,8 @@ use relay::Relay;
 const FAR_WAITS_LONGER: Duration = Duration::from_secs(60);
 
 impl Session {
-    /// Carries out a Job by a Plan, both JSON, in which this session's far end sends to that of `receiver`. From
-    /// then on this session is of the whole copy; the other one has to live as long.
+    /// Carries out a Job by a Plan, both JSON. This session's far end sends to the far end of `receiver`. From then
+    /// on this session is the one of the whole copy. The other session must live as long.
     ///
     /// # Errors
     /// As [`Self::start`].

@@ -1,4 +1,4 @@
-//! Copies that tell files by their content: offers wait at the receiver until the digests of both ends are there.
+//! Copies that compare files by their content. Offers wait at the receiver until the digests of both ends are known.
 //!
 //! Only files of the same size are read, at both ends at once. Offers are answered in their order.
 
@@ -57,7 +57,7 @@ impl Files for Arc<Sending> {
     }
 }
 
-/// What the sender has to read, and how much that is.
+/// The files that the sender has to read, and their bytes.
 pub struct Asking {
     digesting: Arc<Digesting<Arc<Sending>>>,
     /// Sizes of all that was asked for, in bytes.
@@ -73,7 +73,7 @@ impl Asking {
         }
     }
 
-    /// Begins to read what the receiver asks for.
+    /// Begins to read the files that the receiver asks for.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -84,7 +84,7 @@ impl Asking {
         self.digesting.add(context, compare.first, asked)
     }
 
-    /// What was read so far, in bytes.
+    /// The bytes that were read so far.
     pub fn read_bytes(&self) -> u64 {
         self.digesting.read_bytes()
     }
@@ -94,32 +94,32 @@ impl Asking {
         self.digesting.is_busy()
     }
 
-    /// What the receiver says that it has read, as far as that can be.
+    /// The bytes that the receiver reports as read, limited to what is possible.
     pub fn believed(&self, said: u64) -> u64 {
         said.min(self.asked)
     }
 }
 
 /// An offer that waits.
-struct Held {
+struct Waiting {
     offer: Offer,
     needs: Vec<Need>,
     here: Option<Vec<FileBlake3>>,
     there: Option<Vec<FileBlake3>>,
 }
 
-/// A receiver's part.
+/// The receiver's part of the comparison.
 pub struct Comparing {
     digesting: Arc<Digesting<Receiver>>,
     asked: u64,
 }
 
-/// What reads at the receiver.
+/// The receiver's files, for the threads that read them.
 pub struct Receiver {
     receiving: Arc<Receiving>,
     listed: Arc<Mutex<Listing>>,
     /// Offers that wait, in their order.
-    held: Mutex<VecDeque<Held>>,
+    waiting: Mutex<VecDeque<Waiting>>,
 }
 
 impl Files for Receiver {
@@ -136,7 +136,7 @@ impl Files for Receiver {
         first: u64,
         digests: Vec<FileBlake3>,
     ) -> Result<(), TransferError> {
-        self.set(context, first, |held| held.here = Some(digests))
+        self.set(context, first, |one| one.here = Some(digests))
     }
 }
 
@@ -146,20 +146,24 @@ impl Receiver {
         &self,
         context: &Context,
         first: u64,
-        set: impl FnOnce(&mut Held),
+        set: impl FnOnce(&mut Waiting),
     ) -> Result<(), TransferError> {
-        let mut held = lock(&self.held);
-        if let Some(one) = held.iter_mut().find(|one| one.offer.first == first) {
+        let mut waiting = lock(&self.waiting);
+        if let Some(one) = waiting.iter_mut().find(|one| one.offer.first == first) {
             set(one);
         }
-        self.answer(context, &mut held)
+        self.answer(context, &mut waiting)
     }
 
-    fn answer(&self, context: &Context, held: &mut VecDeque<Held>) -> Result<(), TransferError> {
-        while held
+    fn answer(
+        &self,
+        context: &Context,
+        waiting: &mut VecDeque<Waiting>,
+    ) -> Result<(), TransferError> {
+        while waiting
             .front()
             .is_some_and(|one| one.here.is_some() && one.there.is_some())
-            && let Some(mut one) = held.pop_front()
+            && let Some(mut one) = waiting.pop_front()
         {
             let here = one.here.take().unwrap_or_default();
             let there = one.there.take().unwrap_or_default();
@@ -188,17 +192,17 @@ impl Comparing {
             digesting: Digesting::new(Receiver {
                 receiving: Arc::clone(receiving),
                 listed: Arc::clone(listed),
-                held: Mutex::default(),
+                waiting: Mutex::default(),
             }),
             asked: 0,
         }
     }
 
-    /// Holds an offer until what of it is to be compared is, and asks for that.
+    /// Puts an offer off until its files are compared, and asks for their digests.
     ///
     /// # Errors
     /// When the system has no thread left, and as an answer fails.
-    pub fn hold(
+    pub fn put_off(
         &mut self,
         context: &Arc<Context>,
         offer: Offer,
@@ -214,34 +218,34 @@ impl Comparing {
         let first = offer.first;
         let none = files.is_empty().then(Vec::new);
         let receiver = self.digesting.files();
-        let mut held = lock(&receiver.held);
-        held.push_back(Held {
+        let mut waiting = lock(&receiver.waiting);
+        waiting.push_back(Waiting {
             offer,
             needs,
             here: none.clone(),
             there: none,
         });
         if asked.is_empty() {
-            return receiver.answer(context, &mut held);
+            return receiver.answer(context, &mut waiting);
         }
-        drop(held);
+        drop(waiting);
         context
             .control
             .say(Message::Compare(Compare { first, files }));
         self.digesting.add(context, first, asked)
     }
 
-    /// Takes the sender's digests; `howdah_wire::Conversation` has checked that they were asked for.
+    /// Handles the sender's digests. `howdah_wire::Conversation` has checked that they were asked for.
     ///
     /// # Errors
     /// As an answer fails.
     pub fn hear(&self, context: &Context, compared: Compared) -> Result<(), TransferError> {
         let Compared { first, blake3 } = compared;
         let receiver = self.digesting.files();
-        receiver.set(context, first, |held| held.there = Some(blake3))
+        receiver.set(context, first, |one| one.there = Some(blake3))
     }
 
-    /// What was read so far, in bytes.
+    /// The bytes that were read so far.
     pub fn read_bytes(&self) -> u64 {
         self.digesting.read_bytes()
     }
@@ -252,11 +256,11 @@ impl Comparing {
     }
 
     /// Whether offers wait.
-    pub fn is_holding(&self) -> bool {
-        !lock(&self.digesting.files().held).is_empty()
+    pub fn is_waiting(&self) -> bool {
+        !lock(&self.digesting.files().waiting).is_empty()
     }
 
-    /// What the sender says that it has read, as far as that can be.
+    /// The bytes that the sender reports as read, limited to what is possible.
     pub fn believed(&self, said: u64) -> u64 {
         said.min(self.asked)
     }

@@ -1,4 +1,4 @@
-//! The control channel over two descriptors: one thread reads, one writes, neither blocks for good.
+//! The control channel over two descriptors. One thread reads and one writes. Neither blocks for ever.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,7 +32,7 @@ const ROOM_GLANCE: Timespec = Timespec {
 /// What is still to be written when a channel closes gets this long.
 const LINGER: Duration = Duration::from_millis(1500);
 
-/// What happens at one end; handled one after the other by the thread that runs the transfer.
+/// An event at one end. The thread that runs the transfer handles one after the other.
 #[derive(Debug)]
 pub enum Event {
     /// The peer said something that it may say now.
@@ -53,15 +53,15 @@ pub enum Event {
     Stop(TransferError),
 }
 
-/// The writing half; clones write to the same channel.
+/// The writing half. Clones write to the same channel.
 #[derive(Debug, Clone)]
 pub struct Control {
     outgoing: Arc<Outgoing>,
 }
 
 impl Control {
-    /// Queues a message, see [`Outgoing::say`]. A channel that is gone swallows it: its reader reports
-    /// that.
+    /// Queues a message, see [`Outgoing::say`]. If the channel has ended, the message is dropped. The reader reports
+    /// the end.
     pub fn say(&self, message: Message) {
         self.outgoing.say(message);
     }
@@ -71,7 +71,7 @@ impl Control {
         self.outgoing.has_room()
     }
 
-    /// Has the other end know why this one stops, unless it knows.
+    /// Tells the other end why this one stops, unless it knows.
     pub fn say_why(&self, error: &TransferError) {
         match error {
             TransferError::There(_) => {}
@@ -81,8 +81,8 @@ impl Control {
     }
 }
 
-/// Where the names that a far end has in its folders go on to, in a copy between two. While there is no room, no more
-/// is read of the end that says them.
+/// Where the names in a far end's folders are forwarded to, in a copy between two far ends. While there is no room,
+/// no more messages are read from that far end.
 #[derive(Debug, Default)]
 pub struct Onward {
     to: OnceLock<Control>,
@@ -90,12 +90,12 @@ pub struct Onward {
 }
 
 impl Onward {
-    /// Has the names wait for room on this channel.
+    /// Sets the channel on which the names need room.
     pub fn set(&self, to: Control) {
         let _ = self.to.set(to);
     }
 
-    /// Whether something waits, so that nothing that its end says can be heard.
+    /// Whether names wait for room. Meanwhile no messages are read from their end.
     pub fn waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -114,7 +114,7 @@ impl Onward {
     }
 }
 
-/// Both halves of a control channel; dropping it ends both threads.
+/// Both halves of a control channel. Dropping it ends both threads.
 pub struct Channel {
     control: Control,
     onward: Arc<Onward>,
@@ -124,8 +124,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Takes the descriptors over, greets, and reports what comes to `events`. `signals`, a
-    /// signalfd, is watched beside them.
+    /// Takes the descriptors over, greets, and reports messages to `events`. `signals`, a signalfd, is watched too.
     ///
     /// # Errors
     /// When the system has no descriptor or thread left.
@@ -178,7 +177,7 @@ impl Channel {
         self.control.clone()
     }
 
-    /// Where names in folders go on to.
+    /// The switch that says where names in folders are forwarded to.
     pub fn onward(&self) -> Arc<Onward> {
         Arc::clone(&self.onward)
     }

@@ -1,7 +1,8 @@
-//! Digests of whole files, for copies that tell files by their content: a few threads read them, and end when none is left.
+//! Digests of whole files, for copies that compare files by their content. A few threads read the files, and end when
+//! none is left.
 //!
-//! Files come in batches. What comes of a batch is handed out whole and in the order of the batches, because the other
-//! end takes it in that order.
+//! Files come in batches. The digests of a batch are handed out together, and in the order of the batches, because
+//! the other end expects them in that order.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -15,7 +16,7 @@ use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
 
-/// The BLAKE3 of a file; `None` where it cannot be read, or not whole.
+/// The BLAKE3 digest of a file; `None` if it cannot be read completely.
 pub type FileBlake3 = Option<[u8; 32]>;
 
 /// Threads that read at the most. Each hashes faster than most disks read.
@@ -23,7 +24,7 @@ const MAX_THREADS: usize = 4;
 /// What is read at a time, in bytes.
 const READ_BYTES: usize = 256 << 10;
 
-/// What an end does with files and their digests.
+/// How an end reads files and uses their digests.
 pub trait Files: Send + Sync + 'static {
     /// One file that is to be read.
     type File: Send;
@@ -43,7 +44,7 @@ pub trait Files: Send + Sync + 'static {
     ) -> Result<(), TransferError>;
 }
 
-/// The files that one end still has to read.
+/// The files that one end has to read.
 pub struct Digesting<F: Files> {
     files: F,
     state: Mutex<State<F::File>>,
@@ -85,7 +86,7 @@ impl<F: Files> Digesting<F> {
         &self.files
     }
 
-    /// What was read so far, in bytes.
+    /// The bytes that were read so far.
     pub fn read_bytes(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
@@ -153,7 +154,7 @@ impl<F: Files> Digesting<F> {
     }
 }
 
-/// The digest of the first `size` bytes of an open file, which must have so many.
+/// The digest of the first `size` bytes of an open file. The file must have that many.
 pub fn digest(context: &Context, file: &OwnedFd, size: u64, read: &AtomicU64) -> FileBlake3 {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; READ_BYTES];

@@ -1,4 +1,4 @@
-//! Patterns among the sources of a copy, which the far end that has the files expands before it gets the job.
+//! Patterns among the sources of a copy. The far end, which has the files, expands them before it gets the job.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use crate::session::near::Session;
 use crate::session::report;
 
 impl Session {
-    /// Has the far end say what sources lead to there, of which some are patterns: once, before the job. What comes of
-    /// it is in [`Self::expanded`].
+    /// Asks the far end, once and before the job, which paths the sources stand for. Some of the sources are
+    /// patterns. The answer is in [`Self::expanded`].
     ///
     /// # Errors
     /// When there are too many for one message, or the session is over.
@@ -28,10 +28,10 @@ impl Session {
         Ok(())
     }
 
-    /// Expanded as JSON, or `None` when it is not there after `timeout`.
+    /// The answer as JSON (Expanded), or `None` if it has not come after `timeout`.
     ///
     /// # Errors
-    /// Why the far end has found nothing, or that it has gone.
+    /// Why the far end has found nothing, or that the far end has gone.
     pub fn expanded(&self, timeout: Duration) -> Result<Option<Vec<u8>>, TransferError> {
         let found = lock(&self.setup).heard(Instant::now() + timeout, |message| match message {
             Message::Expanded(found) => Some(found),

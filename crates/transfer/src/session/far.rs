@@ -15,6 +15,7 @@ use howdah_tcp::{Bound, HostLimits, ssh_rtt};
 use howdah_wire::{DataPort, Direction, FarHello, Hello, Job, Message, Peer, Sample, Side, Way};
 
 use crate::connect::ahead::{Ahead, Opened, OwnPort};
+use crate::connect::other_family::reserve_beside;
 use crate::connect::pending::PendingPeers;
 use crate::connect::setup::{NearEnd, SETUP_TIMEOUT, StreamSetup, reserve};
 use crate::connect::tried_port::{self, OPENS_WITHIN};
@@ -39,7 +40,7 @@ const JOB_WITHIN: Duration = FAR_PATIENCE;
 /// A far end that is kept for the next copy looks so often whether its greeting is still true.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Serves one transfer to a [`crate::Session`] that reaches all that this user does; see [`FarEnd`].
+/// Serves one transfer to a [`crate::Session`], which may reach everything that this user may; see [`FarEnd`].
 ///
 /// # Errors
 /// Those of [`FarEnd::prepare`] and [`FarEnd::serve`].
@@ -47,29 +48,30 @@ pub fn serve(read: OwnedFd, write: OwnedFd) -> Result<(), TransferError> {
     FarEnd::prepare(Site::default())?.serve(read, write, &Reach::default())
 }
 
-/// The far end of one transfer, with all that it takes from this host beside the files to move. So a process
-/// can be confined between [`Self::prepare`] and [`Self::serve`], before anything is received.
+/// The far end of one transfer, with everything that it needs from this host beside the files. So a process can be
+/// confined between [`Self::prepare`] and [`Self::serve`], before it has received anything.
 pub struct FarEnd {
     identity: Identity,
     bound: Bound,
+    other: Option<Bound>,
     client: IpAddr,
     hello: FarHello,
     site: Site,
 }
 
 impl FarEnd {
-    /// Reserves a port that the site allows, and finds out what this host can.
+    /// Reserves a port that the site allows, and reads the limits of this host.
     ///
     /// # Errors
-    /// What this host lacks. No near end knows it yet.
+    /// When this host lacks something. No near end is told, because there is none yet.
     pub fn prepare(site: Site) -> Result<Self, TransferError> {
         // Of a process that is not dumpable only root starts the record of the peak afresh.
         let _ = MemoryMark::now();
         prepare(site)
     }
 
-    /// Serves one transfer over two descriptors; returns when the session has ended, well or not. SIGTERM,
-    /// SIGINT and SIGHUP end it; they stay blocked for this thread.
+    /// Serves one transfer over two descriptors. Returns when the session has ended, with success or not. SIGTERM,
+    /// SIGINT and SIGHUP end it. They stay blocked for this thread.
     ///
     /// # Errors
     /// Why the transfer ended early, or what the site refuses. The near end has been told.
@@ -110,9 +112,9 @@ impl FarEnd {
         };
         let limits = limits_to_watch();
         let outdated = || limits_to_watch() != limits;
-        let port = OwnPort::new(self.bound, self.site.ahead.into(), self.client)?;
+        let port = OwnPort::new(self.bound, self.other, self.site.ahead.into(), self.client)?;
         let job = wait_for_job(inbox, port, try_port, expand, outdated)?;
-        let Some((hello, job, Opened { listener, ahead })) = job else {
+        let Some((hello, job, Opened { listeners, ahead })) = job else {
             return Ok(());
         };
         if job.direction == Direction::Push
@@ -159,7 +161,7 @@ impl FarEnd {
                     pending.take(socket, from, until);
                 }
                 StreamSetup::Accept {
-                    listener,
+                    listeners,
                     pending,
                     near,
                 }
@@ -183,6 +185,11 @@ fn prepare(site: Site) -> Result<FarEnd, TransferError> {
     }
     let here = |error: &dyn std::fmt::Display| TransferError::Here(error.to_string());
     let port = bound.port();
+    let mut addresses = vec![route.name];
+    let other = reserve_beside(route.server.ip(), port).map(|(ip, bound)| {
+        addresses.push(ip.to_string());
+        bound
+    });
     let mut token = [0; 32];
     aws_lc_rs::rand::fill(&mut token).map_err(|_| here(&"no entropy for a token"))?;
     let limits = HostLimits::gather().map_err(|error| here(&error))?;
@@ -192,13 +199,14 @@ fn prepare(site: Site) -> Result<FarEnd, TransferError> {
         key: identity.public_key().to_vec(),
         token,
         limits_json: serde_json::to_vec(&limits).map_err(|error| here(&error))?,
-        addresses: vec![route.name],
+        addresses,
         port,
         rtt_ns: rtt,
     };
     Ok(FarEnd {
         identity,
         bound,
+        other,
         client: route.client,
         hello,
         site,

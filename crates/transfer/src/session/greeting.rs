@@ -1,4 +1,4 @@
-//! A near end before its job: the greeting, and what its far end says until then.
+//! A near end before its job: the greeting, and the messages of the far end until then.
 
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -17,18 +17,18 @@ use crate::session::near::Session;
 use crate::session::report;
 use crate::tls::SessionKeys;
 
-/// What there is before the transfer runs.
+/// The state before the transfer runs.
 pub(super) struct Setup {
     pub(super) channel: Option<Channel>,
     pub(super) inbox: Option<Receiver<Event>>,
     pub(super) hello: Option<FarHello>,
-    /// Connections that were made ahead, until the far end's hello is there.
+    /// Connections that were made ahead, until the far end's hello has come.
     pub(super) made: Option<Made>,
-    /// Why none will come, until somebody asks.
+    /// Why no hello will come, until the caller asks.
     pub(super) failed: Option<TransferError>,
     /// The same connections, greeted on.
     pub(super) ahead: Ahead,
-    /// A port of this host that the far end was asked to try.
+    /// The port of this host that the far end was asked to try.
     pub(super) near_port: Option<NearPort>,
     pub(super) thread: Option<JoinHandle<()>>,
 }
@@ -71,7 +71,7 @@ impl Setup {
         }
     }
 
-    /// Waits for a message that `take` takes; `None` when none has come by the deadline.
+    /// Waits for a message that `take` accepts; `None` if none has come by the deadline.
     pub(super) fn heard<T>(
         &self,
         deadline: Instant,
@@ -109,17 +109,17 @@ impl Setup {
 }
 
 impl Session {
-    /// Begins on the connections that were made ahead, if the far end's hello is there within this time. What is wrong,
-    /// [`Self::hello`] says.
+    /// Greets on the connections that were made ahead, if the far end's hello comes within this time. Errors are
+    /// returned by [`Self::hello`].
     pub fn begin(&self, within: Duration) {
         let mut setup = lock(&self.setup);
         setup.failed = self.greet(&mut setup, within).err();
     }
 
-    /// FarHello as JSON, or `None` when it is not there after `timeout`.
+    /// FarHello as JSON, or `None` if it has not come after `timeout`.
     ///
     /// # Errors
-    /// When the far end is no howdah, another version, or has gone.
+    /// When the far end is not howdah, has another version, or has gone.
     pub fn hello(&self, timeout: Duration) -> Result<Option<Vec<u8>>, TransferError> {
         let mut setup = lock(&self.setup);
         if let Some(error) = setup.failed.take() {

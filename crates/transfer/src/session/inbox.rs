@@ -1,4 +1,4 @@
-//! What happens at one end, one thing after the other, with every reason to stop turned into an error.
+//! The events at one end, one after the other. Every reason to stop becomes an error.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::session::steer::Wish;
 /// control channel, get this long to arrive.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// What is left to handle of an event.
+/// The events that are left to handle.
 #[derive(Debug)]
 pub enum Input {
     /// The peer says something.
@@ -40,7 +40,7 @@ pub struct Inbox<'a> {
 }
 
 impl<'a> Inbox<'a> {
-    /// An inbox over the events of the `side` end; `path` is told each message.
+    /// An inbox for the events of the end `side`. `path` is informed of each message.
     pub fn new(events: &'a Receiver<Event>, side: Side, path: &'a Reachability) -> Self {
         Self {
             events,
@@ -51,10 +51,10 @@ impl<'a> Inbox<'a> {
         }
     }
 
-    /// The next input; `None` after `timeout` without one.
+    /// The next input; `None` if there is none within `timeout`.
     ///
     /// # Errors
-    /// Whatever ends the transfer: the peer's failure, this end's, the user's will.
+    /// Whatever ends the transfer: an error of the peer, an error of this end, or a stop by the user.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Input>, TransferError> {
         let deadline = Instant::now() + timeout;
         loop {

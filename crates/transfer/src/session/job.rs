@@ -1,4 +1,4 @@
-//! The job of a session as its user asks for it, JSON.
+//! The job of a session, as JSON from its user.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -62,12 +62,12 @@ struct JobJson {
     limit: LimitJson,
 }
 
-/// What there is to a copy between two far ends.
+/// The settings of a copy between two far ends.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Between {
-    /// What its user calls the sending host.
+    /// The user's name of the sending host.
     pub sender: String,
-    /// What its user calls the receiving host.
+    /// The user's name of the receiving host.
     pub receiver: String,
     /// Which far end connects to the other.
     pub connects: Connects,
@@ -96,23 +96,23 @@ fn usual_patience_s() -> f64 {
     300.0
 }
 
-/// A job as Python asks for it.
+/// A job as Python gives it.
 pub struct Asked {
     /// What both ends carry out.
     pub job: Job,
-    /// The address that data streams shall go to.
+    /// The address to which data streams connect.
     pub data_address: Option<String>,
-    /// The port of this host's loopback from which a detour leads to the far end's.
+    /// The port on this host's loopback that forwards to the far end's port, for the detour.
     pub detour_port: Option<u16>,
-    /// The ports of which this end opens one, if the far end is to connect; without, the kernel chooses.
+    /// The ports from which this end opens one, if the far end has to connect. If absent, the kernel chooses a port.
     pub near_ports: Option<RangeInclusive<u16>>,
-    /// The file that the digests shall go to.
+    /// The file for the digests.
     pub digests: Option<Vec<u8>>,
     /// The list of what is moved.
     pub names: Option<NamesPath>,
-    /// The two far ends, where this one is a third host.
+    /// The two far ends, if this host is a third one.
     pub between: Option<Between>,
-    /// What the near end reads from or writes to in place of files.
+    /// The pipe that the near end reads from or writes to in place of files.
     pub pipe: Option<OwnedFd>,
 }
 
@@ -154,7 +154,7 @@ impl LimitJson {
 /// Reads a Limit.
 ///
 /// # Errors
-/// When it is none, or nothing gets through it.
+/// When it is not a limit, or allows nothing to be sent.
 pub fn limit(json: &[u8]) -> Result<Limit, TransferError> {
     let wrong = |error| TransferError::Here(format!("limit: {error}"));
     let limit: LimitJson = serde_json::from_slice(json).map_err(wrong)?;
@@ -173,7 +173,7 @@ struct PlanJson {
 /// Reads a Job and a Plan.
 ///
 /// # Errors
-/// When one of them is not what it should be.
+/// When one of them is not valid.
 pub fn read(job: &[u8], plan: &[u8]) -> Result<Asked, TransferError> {
     let wrong =
         |what: &str, error: serde_json::Error| TransferError::Here(format!("{what}: {error}"));
@@ -263,7 +263,7 @@ fn nanoseconds(seconds: f64) -> Result<u64, TransferError> {
         .ok_or_else(|| TransferError::Here(format!("{seconds} s is no time")))
 }
 
-/// Refuses a job that no far end would take.
+/// Refuses a job that every far end would refuse.
 ///
 /// # Errors
 /// Why.

@@ -1,4 +1,4 @@
-//! What a dry run would do, name by name, as far as a session can hold it.
+//! What a dry run would do, name by name. The number of names is limited, so that they fit into memory.
 
 use howdah_wire::{Extraneous, Kind, TreePath};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What is kept, in bytes: some hundred thousand names.
 const MAX_BYTES: usize = 16 << 20;
 
-/// What is done with something of a dry run.
+/// What a copy would do with an entry of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// It is made, or takes the place of what has its name.
@@ -26,7 +26,7 @@ pub struct Listed {
     pub path: TreePath,
     /// What it is.
     pub kind: Kind,
-    /// The size of a file that is copied or skipped, in bytes.
+    /// The size of a file, in bytes.
     pub size: u64,
     /// What would be done with it.
     pub action: Action,
@@ -47,7 +47,7 @@ pub struct Beyond {
     pub remove: u64,
 }
 
-/// Names in the order in which they came; those that come when it is full are only counted.
+/// Names in the order in which they came. When there is no more room, names are only counted.
 #[derive(Debug, Default)]
 pub struct Listing {
     kept: Vec<Listed>,
@@ -57,7 +57,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Adds what the receiver has answered of something offered: what is no file and is there has no place in the list.
+    /// Adds the receiver's answer on an offered entry. An entry that is no file and already exists is not listed.
     pub fn add_answered(
         &mut self,
         source: u16,

@@ -1,10 +1,10 @@
-//! Whether a transfer moves, by what this end sees for itself.
+//! Whether a transfer makes progress, by what this end can observe.
 //!
-//! Words keep the control channel open (`inbox`), but not the transfer: an end that says only that it
-//! is there would hold the other one for ever. Counted are payload, acknowledgements of the kernel,
-//! answers, and the other end's account as far as it can be true. Time in which this end has work of
-//! its own is not held against the other one, nor time in which it is not known to be there at all: an outage of
-//! the path is judged by `reachability`.
+//! Messages keep the control channel open (`inbox`). They do not keep the transfer open, because an end that only
+//! says that it is running could then delay the other one for ever. Progress is payload, acknowledgements of the
+//! kernel, answers, and the other end's reports as far as they are possible. Time in which this end has work of its
+//! own does not count against the other end. Neither does time in which the other end is not known to be reachable:
+//! `reachability` judges an outage of the path.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use howdah_wire::limits::MAX_PAUSE_NS;
 
 use crate::error::TransferError;
 
-/// The near end gives up on a far end that is there and does nothing after this time.
+/// After this time the near end gives up on a far end that is reachable and makes no progress.
 pub const NEAR_PATIENCE: Duration = Duration::from_secs(80);
-/// The far end leaves more time: near it is a user who can stop the copy, and whose source may be slow.
+/// The far end waits longer, because the near end's user can stop the copy and may have a slow source.
 pub const FAR_PATIENCE: Duration = Duration::from_secs(900);
 /// The last step may take this long: the receiver's disk also flushes what others have written.
 const LAST_PATIENCE: Duration = Duration::from_secs(600);
@@ -37,7 +37,7 @@ pub enum Owed {
     End,
 }
 
-/// The watch of one end over the other.
+/// One end's observation of the other end's progress.
 #[derive(Debug)]
 pub struct Liveness {
     side: Side,
@@ -50,7 +50,7 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// A watch of the `side` end that starts at `now`.
+    /// An observation by the end `side` that starts at `now`.
     pub fn new(side: Side, patience: Duration, now: Instant) -> Self {
         Self {
             side,
@@ -62,11 +62,11 @@ impl Liveness {
         }
     }
 
-    /// Takes a look. `evidence` is a number that changes with each step that the other end has made;
-    /// `there` says whether it is known to be there.
+    /// Checks the other end. `evidence` is a number that changes with each step of the other end. `there` says
+    /// whether the other end is known to be reachable.
     ///
     /// # Errors
-    /// When the other end owes a step and has made none for too long.
+    /// When it is the other end's turn, and it has made no progress for too long.
     pub fn look(
         &mut self,
         evidence: u64,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_this_host_is_not_held_against_the_other_end() {
+    fn a_pause_of_this_host_is_no_silence_of_the_other_end() {
         let start = Instant::now();
         let mut liveness = Liveness::new(Side::Near, NEAR_PATIENCE, start);
         for hour in 1..10 {

@@ -1,4 +1,4 @@
-//! How much memory this process has taken since a transfer began.
+//! How much the memory of this process has grown since a transfer began.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ pub struct MemoryMark {
 }
 
 impl MemoryMark {
-    /// Notes what is resident now and starts the kernel's record of the peak afresh.
+    /// Notes the resident memory of now, and resets the kernel's record of the peak.
     pub fn now() -> Self {
         // Linux resets VmHWM to VmRSS (Documentation/filesystems/proc.rst, clear_refs); without
         // that an older peak of this process counts too.
@@ -19,7 +19,7 @@ impl MemoryMark {
         }
     }
 
-    /// Growth at the peak since then, in bytes; `None` where `/proc` cannot be read.
+    /// The growth at the peak since then, in bytes; `None` if `/proc` cannot be read.
     pub fn peak_growth_bytes(&self) -> Option<u64> {
         Some(status_bytes("VmHWM:")?.saturating_sub(self.resident_bytes?))
     }

@@ -1,11 +1,11 @@
-//! One session, from the greeting to the account: the control channel and the thread that runs each end.
+//! One session, from the greeting to the final report: the control channel, and the thread that runs each end.
 //!
-//! `near_end` and `far` are the two ends, `sender` and `receiver` the two roles; either end may have either, and
-//! `between` is a near end that has neither, because two far ends have them. `near` is what the owner of a near end
-//! holds. Before the job it has its `greeting`, and has the far end try `ports` and expand patterns (`expanding`).
-//! `job` reads what is asked for. What comes is read, bounded and judged by `control`, `inbox`, `reachability` and
-//! `liveness`, and what leaves waits in `outgoing`. The receiver says to offers what `answering` has, after `comparing`
-//! where files are told by their content, which `digesting` reads at both ends.
+//! `near_end` and `far` are the two ends. `sender` and `receiver` are the two roles, and each end may have either.
+//! `between` is a near end without a role, because two far ends have them. `near` is the near end as its owner uses
+//! it. `greeting`, `ports` and `expanding` come before the job, and `job` reads it. `control`, `inbox`,
+//! `reachability` and `liveness` read and check what comes. `outgoing` queues what leaves. `answering` answers
+//! offers. For copies that compare files by their content, `comparing` puts the answers off until `digesting` has
+//! read the files at both ends.
 
 pub mod answering;
 pub mod between;

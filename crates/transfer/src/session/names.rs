@@ -13,7 +13,7 @@ use crate::tree::names::NamesFile;
 /// Between two looks at whether this end stops.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Where a sender has the names from.
+/// Where a sender gets the names from.
 pub enum Origin {
     /// Its own list.
     File(NamesFile),
@@ -21,7 +21,7 @@ pub enum Origin {
     Near(Receiver<Names>),
 }
 
-/// The names that a sender has not had yet.
+/// The names that the sender has not read yet.
 pub struct Coming {
     origin: Origin,
     complete: bool,
@@ -36,7 +36,7 @@ impl Coming {
         }
     }
 
-    /// The next names; `None` behind the last ones.
+    /// The next names; `None` after the last ones.
     ///
     /// # Errors
     /// When the list cannot be read, or this end stops.
@@ -62,7 +62,7 @@ impl Coming {
     }
 }
 
-/// Says a list to a far sender, no faster than it takes the names: `taken` brings a word for each message.
+/// Sends a list to a far sender, no faster than it takes the names. `taken` receives a confirmation of each message.
 ///
 /// # Errors
 /// When the list cannot be read.

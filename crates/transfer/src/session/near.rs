@@ -1,4 +1,4 @@
-//! The near end of one transfer, as its owner has it: started, watched, steered and stopped.
+//! The near end of one transfer, as its owner uses it: to start, watch, steer and stop it.
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -27,7 +27,7 @@ use crate::tls::Identity;
 /// How long a stop waits before it looks again whether there is room for it.
 const ROOM_GLANCE: Duration = Duration::from_millis(1);
 
-/// The near end of one transfer, speaking to [`crate::serve`] over two descriptors.
+/// The near end of one transfer. Its peer is [`crate::serve`], over two descriptors.
 pub struct Session {
     pub(super) events: SyncSender<Event>,
     pub(super) identity: Arc<Identity>,
@@ -36,7 +36,7 @@ pub struct Session {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What the thread of the transfer and its owner share.
+/// The state that the transfer's thread shares with its owner.
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) state: Mutex<State>,
@@ -51,7 +51,7 @@ pub(super) struct State {
 }
 
 impl Session {
-    /// Takes the descriptors over and says hello at once; does not wait for the answer.
+    /// Takes the descriptors over and sends hello at once. Does not wait for the answer.
     ///
     /// # Errors
     /// When the system has no descriptor, thread or entropy left.
@@ -83,8 +83,8 @@ impl Session {
         })
     }
 
-    /// The same session on connections that were made ahead. They are greeted on as soon as the far end's hello is there;
-    /// with `fill`, a first window of padding follows on each.
+    /// The same session on connections that were made ahead. It greets on them as soon as the far end's hello has
+    /// come. With `fill`, a first window of padding follows on each.
     #[must_use]
     pub fn with_connections(self, sockets: Vec<TcpStream>, fill: bool) -> Self {
         // Without any, no key is needed before the job.
@@ -92,7 +92,7 @@ impl Session {
         self
     }
 
-    /// The same session with another limit on how long the far end may be there and do nothing.
+    /// The same session with another limit on how long the far end may be reachable and make no progress.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -102,13 +102,13 @@ impl Session {
     /// Carries out a Job by a Plan, both JSON, on threads of its own.
     ///
     /// # Errors
-    /// When they cannot be read, or the far end has not said hello yet.
+    /// When they cannot be read, or the far end has not sent hello yet.
     pub fn start(&self, job: &[u8], plan: &[u8]) -> Result<(), TransferError> {
         self.start_after(None, job, plan)
     }
 
-    /// The same for a copy whose session before this one has ended because its far end was lost: files that this end
-    /// sent then, and that are there although nothing was heard of them, get their digests from it.
+    /// The same for a copy whose session before this one ended because its far end was lost. Some files that this end
+    /// sent then may be complete without having been confirmed. They get their digests from that session.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -173,7 +173,7 @@ impl Session {
         }
     }
 
-    /// Waits until the transfer has ended, well or not, at most `timeout`; says whether it has.
+    /// Waits until the transfer has ended, with success or not, at most for `timeout`. Returns whether it has ended.
     pub fn wait(&self, timeout: Duration) -> bool {
         let state = lock(&self.shared.state);
         let waited = self
@@ -200,11 +200,11 @@ impl Session {
         report::progress(board, Some(job), ended, until.duration_since(board.started))
     }
 
-    /// Has the streams send by a Steering, JSON, from now on; does not wait. What came of it is in the
-    /// progress, and all that came of any in the outcome; when all has arrived, nothing comes of it.
+    /// Makes the streams send by a Steering, JSON, from now on. Does not wait. Its result is in the progress, and the
+    /// results of all steerings are in the outcome. When everything has arrived, a steering has no result any more.
     ///
     /// # Errors
-    /// When it cannot be read, asks for more streams than the plan opened, or nothing was started.
+    /// When it cannot be read, when it asks for more streams than the plan opened, or when nothing was started.
     pub fn steer(&self, steering: &[u8]) -> Result<(), TransferError> {
         let state = lock(&self.shared.state);
         let Some((job, _)) = &state.running else {
@@ -222,11 +222,11 @@ impl Session {
         Ok(())
     }
 
-    /// Has all streams together send by a Limit, JSON, from now on, whatever plan and steerings say; both ends are told
-    /// of a pause. Does not wait.
+    /// Limits what all streams send together by a Limit, JSON, from now on. It has priority over plan and steerings.
+    /// Both ends are told of a pause. Does not wait.
     ///
     /// # Errors
-    /// When it cannot be read, nothing gets through it, or nothing was started.
+    /// When it cannot be read, when it allows nothing to be sent, or when nothing was started.
     pub fn limit(&self, limit: &[u8]) -> Result<(), TransferError> {
         if lock(&self.shared.state).running.is_none() {
             return Err(TransferError::Here(
@@ -237,7 +237,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the far end to stop and stops this one; complete files are kept.
+    /// Tells the far end to stop, and stops this one. Complete files are kept.
     pub fn cancel(&self) {
         self.stop();
         if lock(&self.shared.state).running.is_none() {
@@ -266,7 +266,7 @@ impl Session {
     /// Outcome as JSON.
     ///
     /// # Errors
-    /// Why the transfer failed, or that it has not ended.
+    /// Why the transfer failed, or that it has not ended yet.
     pub fn result(&self) -> Result<Vec<u8>, TransferError> {
         match &lock(&self.shared.state).ended {
             Some((_, outcome)) => outcome.clone(),

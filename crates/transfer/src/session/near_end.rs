@@ -1,4 +1,5 @@
-//! The near end of one transfer at work: what it opens, the job it gives, and the role it then has.
+//! The near end of one transfer at work. It opens what the job needs, sends the job, and then is the sender or the
+//! receiver.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -10,9 +11,10 @@ use std::time::{Duration, Instant};
 use howdah_wire::limits::MAX_TEXT_BYTES;
 use howdah_wire::{Direction, FarHello, Job, Message, Sample, Side, printable_within};
 
-use crate::connect::ahead::{Ahead, addresses};
+use crate::connect::ahead::Ahead;
 use crate::connect::detour::Detour;
 use crate::connect::near_port::NearPort;
+use crate::connect::other_family::{Addresses, OtherFamily};
 use crate::connect::setup::{SETUP_TIMEOUT, StreamSetup};
 use crate::end::abort::lock;
 use crate::end::context::{Board, Context};
@@ -45,9 +47,9 @@ pub struct Near {
     pub(super) near_ports: Option<RangeInclusive<u16>>,
     pub(super) ahead: Mutex<Ahead>,
     pub(super) board: Arc<Board>,
-    /// The list of what is moved, until it is read.
+    /// The list of names, until it is read.
     pub(super) list: Mutex<Option<NamesFile>>,
-    /// What is read or written in place of files, until that begins.
+    /// The pipe that is read or written in place of files, until that begins.
     pub(super) pipe: Mutex<Option<OwnedFd>>,
 }
 
@@ -58,7 +60,7 @@ enum Here {
 }
 
 impl Near {
-    /// Carries the job out; what came of it is in `shared`.
+    /// Carries the job out. The result is in `shared`.
     pub fn run(mut self, job: Job) {
         let outcome = self.carry_out(job);
         self.shared.abort.trigger();
@@ -202,15 +204,20 @@ impl Near {
             .encrypt
             .then(|| SessionKeys::agree(&self.identity, &self.hello.key));
         let keys = keys.transpose()?;
-        let addresses = addresses(self.data_address.as_deref(), &self.hello);
+        let Addresses {
+            first: addresses,
+            other,
+        } = Addresses::of(self.data_address.as_deref(), &self.hello, job.encrypt);
         let round_trip = Duration::from_nanos(self.hello.rtt_ns.unwrap_or_default());
-        let detour = self.detour_port.map(|port| {
-            Detour::new(
-                (Ipv4Addr::LOCALHOST, port).into(),
-                round_trip.min(SETUP_TIMEOUT),
-                self.near_port(keys.clone(), addresses.first()),
-            )
-        });
+        let round_trip = round_trip.min(SETUP_TIMEOUT);
+        let at = self
+            .detour_port
+            .map(|port| (Ipv4Addr::LOCALHOST, port).into());
+        let near_port =
+            at.and_then(|_: SocketAddr| self.near_port(keys.clone(), addresses.first()));
+        let other = OtherFamily::new(other, round_trip);
+        let detour = (at.is_some() || other.is_some())
+            .then(|| Detour::new(at, round_trip, near_port, other));
         // A dry run has no data streams.
         if addresses.is_empty() && detour.is_none() && !job.dry_run {
             return Err(TransferError::Here(format!(

@@ -1,9 +1,9 @@
-//! What one end has to say and has not written yet. It has a bound, whatever the other end reads.
+//! The messages of one end that are not written yet. Their number is limited, however slowly the other end reads.
 //!
-//! A state (how far the scan is, how much has arrived, how the sockets are, what the limit is) is worth nothing once a
-//! newer one is there, so the newer one takes its place. Offers, answers and changes are bounded by
-//! what may be open at a time (`howdah_wire::Conversation`). Lines for the user, what came of comparisons, digests
-//! and names in folders come from threads that can wait, and they wait while too many are queued.
+//! Some messages are states: how far the scan is, how much has arrived, how the sockets are, what the limit is. A
+//! newer one replaces an older one. Offers, answers and changes are bounded by the number that may be open at a time
+//! (`howdah_wire::Conversation`). Lines for the user, results of comparisons, digests and names in folders come from
+//! threads that can wait, and these wait while too many messages are queued.
 
 use std::collections::VecDeque;
 use std::mem::discriminant;
@@ -50,7 +50,7 @@ pub enum Next {
 }
 
 impl Outgoing {
-    /// Queues a message. A queue that is closed swallows it.
+    /// Queues a message. If the queue is closed, the message is dropped.
     pub fn say(&self, message: Message) {
         let mut state = lock(&self.state);
         if is_line(&message) {
@@ -75,19 +75,20 @@ impl Outgoing {
         self.changed.notify_all();
     }
 
-    /// Whether what another far end says of its folders has room, so that whoever carries it need not wait.
+    /// Whether there is room for the names in another far end's folders, so that the thread that forwards them need
+    /// not wait.
     pub fn has_room(&self) -> bool {
         let state = lock(&self.state);
         state.lines < MAX_CARRIED || state.closed || state.gone
     }
 
-    /// Says that nothing more comes; what is queued is still written.
+    /// Closes the queue. Messages that are queued are still written.
     pub fn close(&self) {
         lock(&self.state).closed = true;
         self.changed.notify_all();
     }
 
-    /// Drops what is queued, now and later: nobody writes any more.
+    /// Drops all messages, now and later, because no thread writes them any more.
     pub fn give_up(&self) {
         let mut state = lock(&self.state);
         state.gone = true;
@@ -95,7 +96,7 @@ impl Outgoing {
         self.changed.notify_all();
     }
 
-    /// Takes the next message; waits `patience` for one.
+    /// Takes the next message. Waits up to `patience` for one.
     pub fn next(&self, patience: Duration) -> Next {
         let deadline = Instant::now() + patience;
         let mut state = lock(&self.state);
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_has_gone_holds_nobody() {
+    fn a_writer_that_has_gone_keeps_nobody_waiting() {
         let outgoing = Arc::new(Outgoing::default());
         let said = Arc::clone(&outgoing);
         let speaker = thread::spawn(move || {

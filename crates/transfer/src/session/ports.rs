@@ -1,4 +1,4 @@
-//! Data ports that the far end is to try, before it gets the job: one of another far end, or one of this host.
+//! Data ports that the far end tries before it gets the job: a port of another far end, or of this host.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use crate::session::near::Session;
 use crate::session::report;
 
 impl Session {
-    /// Has the far end try the data port of another one, at these addresses. What comes of it is in
+    /// Asks the far end to try the data port of another far end, at these addresses. The result is in
     /// [`Self::port_tried`].
     ///
     /// # Errors
@@ -28,8 +28,8 @@ impl Session {
         Ok(())
     }
 
-    /// Has the far end try a port of this host, of a range if there is one. Its address is the one that this host
-    /// has towards `far`. What comes of it is in [`Self::port_tried`].
+    /// Asks the far end to try a port of this host, from a range if one is given. The address is the one that this
+    /// host uses towards `far`. The result is in [`Self::port_tried`].
     ///
     /// # Errors
     /// When no port can be opened, or the session is over.
@@ -51,7 +51,7 @@ impl Session {
         Ok(())
     }
 
-    /// PortTried as JSON, or `None` when it is not there after `timeout`.
+    /// The result as JSON (PortTried), or `None` if it has not come after `timeout`.
     ///
     /// # Errors
     /// When the far end has gone.

@@ -1,9 +1,9 @@
-//! Whether the other host can be reached, by all that its kernel and its end of the transfer let this one
-//! see: acknowledgements, data, answers to a SYN or to a keepalive, and words on the control channel.
+//! Whether the other host can be reached, by acknowledgements, data, answers to a SYN or to a keepalive, and messages
+//! on the control channel.
 //!
-//! An outage of the path is waited through, as long as the patience of the copy lasts. It is no excuse
-//! for an end that is there: who answers and does nothing is judged by `liveness`, and one whose
-//! host answers but whose control channel is silent by the limit here.
+//! A copy waits through an outage of the path, as long as its patience lasts. An end that is reachable and makes no
+//! progress is judged by `liveness`. An end whose host answers, but whose control channel is silent, is judged by the
+//! limit here.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ const IN_TOUCH: Duration = Duration::from_secs(12);
 /// Between two looks at most this time counts. What is longer was this host's own pause.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
-/// What one end sees of the other host.
+/// One end's observations of the other host.
 #[derive(Debug)]
 pub struct Reachability {
     side: Side,
@@ -55,18 +55,18 @@ struct State {
     word: Instant,
     word_before: Instant,
     wordless: Duration,
-    /// and the part of it in which the other host could be reached.
+    /// The part of that time in which the other host could be reached.
     silence: Duration,
-    /// How long the outage took since which nothing was said.
+    /// How long the outage lasted after which no message has come yet.
     latest: Duration,
     outages: u64,
     all: Duration,
 }
 
-/// What a copy has ridden through, and what it is in.
+/// The outages of a copy so far, and the present one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ridden {
-    /// How long the path has brought nothing, if it is out now.
+    /// How long nothing has come over the path, if it is down now.
     pub out_for: Option<Duration>,
     /// Outages that are over.
     pub outages: u64,
@@ -75,7 +75,7 @@ pub struct Ridden {
 }
 
 impl Reachability {
-    /// A path that is there at `now`; it may be out for `patience`.
+    /// A path that works at `now`. It may be down for `patience`.
     pub fn new(side: Side, patience: Duration, now: Instant) -> Self {
         let patience = match side {
             Side::Near => patience,
@@ -105,22 +105,22 @@ impl Reachability {
         state.heard = state.heard.max(at);
     }
 
-    /// Notes that the other end spoke at `at`.
+    /// Notes that the other end sent a message at `at`.
     pub fn word(&self, at: Instant) {
         let mut state = lock(&self.state);
         state.word = state.word.max(at);
         state.heard = state.heard.max(at);
     }
 
-    /// Whether the other end itself is known to be there.
+    /// Whether the other end itself is known to be reachable.
     pub fn in_touch(&self) -> bool {
         lock(&self.state).wordless <= IN_TOUCH
     }
 
-    /// Takes a look, on a path with the round trip `rtt`.
+    /// Checks the path, which has the round trip `rtt`.
     ///
     /// # Errors
-    /// When the path has brought nothing, or the other end has said nothing, for too long.
+    /// When nothing has come over the path, or the other end has sent no message, for too long.
     pub fn look(&self, rtt: Duration, now: Instant) -> Result<Ridden, TransferError> {
         let mut state = lock(&self.state);
         let since = now

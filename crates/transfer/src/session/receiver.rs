@@ -1,4 +1,4 @@
-//! The receiving end, near or far: answer offers, receive, and say when all is in place.
+//! The receiving end, near or far. It answers offers, receives, and reports when everything is in place.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -42,27 +42,28 @@ const PIPE_PROGRESS_EVERY: Duration = Duration::from_millis(20);
 /// Between two looks at the sockets.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What the receiving end knows when all is done.
+/// The receiving end's results.
 pub struct Received {
     /// What arrived and is here now.
     pub totals: Totals,
     /// Its sockets.
     pub streams: Vec<StreamSummary>,
-    /// What the thread has spent its time on that flushes files.
+    /// How the thread that flushes files has spent its time.
     pub naming: Spent,
-    /// How long it flushed and named when all had come, in nanoseconds.
+    /// How long that thread flushed files and gave names after everything had arrived, in nanoseconds.
     pub finishing_ns: u64,
-    /// When the last of it was verified.
+    /// When the last payload was verified.
     pub verified: Instant,
-    /// The sender's account, if this is the near end.
+    /// The sender's report, if this is the near end.
     pub peer: Option<Finished>,
     /// Dry run: what it would do.
     pub listed: Listing,
-    /// What came of removing what the sender has not, of a job that asks for it.
+    /// The result of the removal, if the job asks for one.
     pub removal: Option<Removal>,
 }
 
-/// Carries out the receiving end of a job; a near end has the list of names if there is one. `sampled` takes samples as the sender reports them.
+/// Carries out the receiving end of a job. A near end has the list of names, if there is one. `sampled` gets the
+/// sender's samples.
 ///
 /// # Errors
 /// Whatever ends the transfer early. Threads may still be running then; drop the context only
@@ -190,7 +191,7 @@ impl Run<'_> {
     fn until_finished(&mut self, mark: MemoryMark) -> Result<Received, TransferError> {
         let dry_run = self.context.job.dry_run;
         self.step_until(|run| match dry_run {
-            true => run.all_offered && !run.is_holding(),
+            true => run.all_offered && !run.is_waiting(),
             false => run.context.connections.left() == 0,
         })?;
         if let Some(removing) = self.removing.clone() {
@@ -287,8 +288,8 @@ impl Run<'_> {
     }
 
     /// Whether offers wait for a comparison.
-    fn is_holding(&self) -> bool {
-        self.comparing.as_ref().is_some_and(Comparing::is_holding)
+    fn is_waiting(&self) -> bool {
+        self.comparing.as_ref().is_some_and(Comparing::is_waiting)
     }
 
     fn removal(&self) -> Option<Removal> {
@@ -377,7 +378,7 @@ impl Run<'_> {
                     .into_iter()
                     .for_each(|line| self.context.warn(line));
                 match &mut self.comparing {
-                    Some(comparing) => comparing.hold(self.context, offer, needs)?,
+                    Some(comparing) => comparing.put_off(self.context, offer, needs)?,
                     None => answer(self.context, &self.listed, offer, needs),
                 }
             }
@@ -451,7 +452,7 @@ impl Run<'_> {
         if self.in_place {
             return Owed::Step("has not sent its account");
         }
-        if let Some(comparing) = self.comparing.as_ref().filter(|one| one.is_holding()) {
+        if let Some(comparing) = self.comparing.as_ref().filter(|one| one.is_waiting()) {
             return match comparing.is_busy() {
                 true => Owed::Nothing,
                 false => Owed::Step("has not compared its files"),

@@ -1,21 +1,21 @@
-//! A receiver that removes what is not at the sender, once all that is there has arrived.
+//! A receiver that removes what is not at the sender, after everything has arrived.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use howdah_wire::limits::MAX_EXTRANEOUS;
-use howdah_wire::{Content, Held, Message, Removal, Side};
+use howdah_wire::{Content, Message, Removal, Side, Withheld};
 
 use crate::end::abort::lock;
 use crate::end::context::Context;
 use crate::error::TransferError;
 use crate::session::listing::Listing;
 use crate::tree::content::Contents;
-use crate::tree::extraneous::{Candidate, Candidates, MAX_HELD_NAMES, Search};
+use crate::tree::extraneous::{Candidate, Candidates, MAX_NAMES_IN_MEMORY, Search};
 use crate::tree::place::Placement;
 use crate::tree::removal;
 
-/// What the sender has told of its folders, and what came of it.
+/// The names in the sender's folders, and the result of the removal.
 #[derive(Debug, Default)]
 pub struct Removing {
     contents: Mutex<Contents>,
@@ -25,7 +25,7 @@ pub struct Removing {
 }
 
 impl Removing {
-    /// Keeps what is in a folder of a source.
+    /// Keeps the names in a folder of a source.
     ///
     /// # Errors
     /// When it cannot be kept.
@@ -38,7 +38,7 @@ impl Removing {
         })
     }
 
-    /// Takes the sender's word that it has sent all.
+    /// Notes that the sender has sent everything.
     pub fn all_sent(&self, whole: bool) {
         *lock(&self.whole) = Some(whole);
     }
@@ -53,11 +53,11 @@ impl Removing {
         *lock(&self.came_to)
     }
 
-    /// Finds what is to be removed and removes it; in a dry run hands it to `listed` or to the other end.
+    /// Finds what has to be removed, and removes it. In a dry run it gives the list to `listed` or to the other end.
     ///
     /// # Errors
-    /// When a filter file at the target cannot be used or the storage fails; nothing is removed then.
-    /// [`TransferError::Cancelled`] when this end stops: what is removed stays so.
+    /// When a filter file at the target cannot be used, or the storage fails. Nothing is removed then.
+    /// [`TransferError::Cancelled`] when this end stops. What was removed by then stays removed.
     pub fn carry_out(
         &self,
         context: &Context,
@@ -67,7 +67,7 @@ impl Removing {
         let removal = match *lock(&self.whole) {
             Some(true) => self.remove(context, placement, listed)?,
             _ => Removal {
-                held: Some(Held::LeftOut),
+                withheld: Some(Withheld::LeftOut),
                 ..Removal::default()
             },
         };
@@ -94,7 +94,7 @@ impl Removing {
             one_file_system: job.walk.one_file_system,
             in_the_way: &in_the_way,
             dry_run: job.dry_run,
-            held: MAX_HELD_NAMES,
+            most_names: MAX_NAMES_IN_MEMORY,
             stop: &stop,
             warn: &warn,
             looked_at: &board.looked_at,
@@ -108,11 +108,11 @@ impl Removing {
             ..Removal::default()
         };
         if delete.most.is_some_and(|most| found.count + gone > most) {
-            removal.held = Some(Held::TooMany);
+            removal.withheld = Some(Withheld::TooMany);
         }
         if job.dry_run {
             list(context, &found, listed)?;
-        } else if removal.held.is_none() {
+        } else if removal.withheld.is_none() {
             if found.count > 0 {
                 if job.sync {
                     // What came in place of something must outlive a power cut before that goes.

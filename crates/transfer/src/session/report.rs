@@ -1,4 +1,4 @@
-//! What a session tells the outside, as JSON. Paths are base64 because a name need not be UTF-8.
+//! The reports of a session, as JSON. Paths are base64, because a name need not be UTF-8.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use howdah_wire::limits::MAX_CONTROL_BYTES;
 use howdah_wire::{
-    Direction, Doing, FarHello, Held, Job, Kind, LimitedBy, Memory, Removal, Sample, Skip, Spent,
-    StreamSummary, Totals, Way, printable, printable_within,
+    Direction, Doing, FarHello, Job, Kind, LimitedBy, Memory, Removal, Sample, Skip, Spent,
+    StreamSummary, Totals, Way, Withheld, printable, printable_within,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -47,7 +47,7 @@ fn names_a_target(job: &Job) -> bool {
     job.memory.is_none() && !(job.pipe && job.direction == Direction::Pull)
 }
 
-/// What patterns lead to, as Expanded, JSON.
+/// The paths that patterns stand for, as JSON (Expanded).
 pub fn expanded(paths: Vec<Vec<u8>>) -> Vec<u8> {
     #[derive(Serialize)]
     struct Json {
@@ -58,7 +58,7 @@ pub fn expanded(paths: Vec<Vec<u8>>) -> Vec<u8> {
     })
 }
 
-/// A job as FarJob, JSON, for those who decide whether the far end carries it out.
+/// A job as JSON (FarJob), for the overseer that decides whether the far end carries it out.
 pub fn far_job(job: &Job) -> Vec<u8> {
     #[derive(Serialize)]
     struct Json {
@@ -92,7 +92,7 @@ pub fn far_job(job: &Job) -> Vec<u8> {
     made.expect("a job is JSON")
 }
 
-/// What a far end has moved as FarAccount, JSON.
+/// What a far end has moved, as JSON (FarAccount).
 pub fn far_account(
     moved: Totals,
     removed: u64,
@@ -123,7 +123,7 @@ pub fn far_account(
 /// FarHello as JSON.
 ///
 /// # Errors
-/// When the far end's limits are no JSON.
+/// When the far end's limits are not JSON.
 pub fn far_hello(hello: &FarHello) -> Result<Vec<u8>, TransferError> {
     #[derive(Serialize)]
     struct Json<'a> {
@@ -146,7 +146,7 @@ pub fn far_hello(hello: &FarHello) -> Result<Vec<u8>, TransferError> {
     Ok(to_json(&json))
 }
 
-/// What a transfer does at the moment.
+/// The present stage of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -164,8 +164,8 @@ pub enum Phase {
     Failed,
 }
 
-/// Progress as JSON. `ended` says whether the transfer has ended, and well; `elapsed` counts from
-/// its start.
+/// Progress as JSON. `ended` says whether the transfer has ended, and whether with success. `elapsed` counts from its
+/// start.
 pub fn progress(
     board: &Board,
     job: Option<&Job>,
@@ -199,6 +199,7 @@ pub fn progress(
         latest: Option<&'a Change>,
         through_ssh: Option<&'a str>,
         by_far_end: Option<&'a str>,
+        other_address: Option<&'a str>,
         sender: SpentJson,
         receiver: SpentJson,
     }
@@ -255,6 +256,7 @@ pub fn progress(
         latest: notes.changes.latest(),
         through_ssh: notes.detour.as_deref(),
         by_far_end: notes.by_far.as_deref(),
+        other_address: notes.other_address.as_deref(),
         sender: SpentJson::of(sender),
         receiver: SpentJson::of(receiver),
     })
@@ -268,7 +270,7 @@ fn by_stream(acked: &HashMap<u16, u64>) -> Vec<u64> {
         .collect()
 }
 
-/// What a session knows when its transfer has ended well.
+/// The results of a session whose transfer has succeeded.
 pub struct Account {
     /// What moved.
     pub totals: Totals,
@@ -276,11 +278,11 @@ pub struct Account {
     pub sender_streams: Vec<StreamSummary>,
     /// The receiver's sockets.
     pub receiver_streams: Vec<StreamSummary>,
-    /// What the receiver's thread has spent its time on that flushes and names files.
+    /// How the receiver's thread that flushes files and gives names has spent its time.
     pub naming: Spent,
-    /// How long it flushed and named when all had come, in nanoseconds.
+    /// How long that thread flushed files and gave names after everything had arrived, in nanoseconds.
     pub finishing_ns: u64,
-    /// When the last payload was known to be verified.
+    /// When this end learned that the last payload was verified.
     pub verified: Instant,
     /// When the transfer ended.
     pub ended: Instant,
@@ -290,7 +292,7 @@ pub struct Account {
     pub far_peak_memory_bytes: Option<u64>,
     /// Dry run: what it would do.
     pub listed: Listing,
-    /// What became of what the sender has not, of a job that removes it.
+    /// The result of the removal, if the job asks for one.
     pub removal: Option<Removal>,
 }
 
@@ -366,7 +368,8 @@ struct RemovalJson {
     extraneous: u64,
     removed: u64,
     failed: u64,
-    held: Option<Held>,
+    #[serde(rename = "held")]
+    withheld: Option<Withheld>,
 }
 
 #[derive(Serialize)]
@@ -394,6 +397,7 @@ struct OutcomeJson<'a> {
     outage_s: f64,
     through_ssh: Option<&'a str>,
     by_far_end: Option<&'a str>,
+    other_address: Option<&'a str>,
     digest_sum: Option<String>,
     congestion_control: Option<String>,
     streams: Vec<StreamJson>,
@@ -459,7 +463,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
             extraneous: came_to.extraneous,
             removed: came_to.removed,
             failed: came_to.failed,
-            held: came_to.held,
+            withheld: came_to.withheld,
         }),
         elapsed_s: since_start(account.ended),
         setup_s: first.map(|&first| since_start(first)),
@@ -472,6 +476,7 @@ pub fn outcome(job: &Job, board: &Board, trace: &Trace, account: &Account) -> Ve
         outage_s: notes.ridden.all.as_secs_f64(),
         through_ssh: notes.detour.as_deref(),
         by_far_end: notes.by_far.as_deref(),
+        other_address: notes.other_address.as_deref(),
         digest_sum: board.digests.sum_in_hex(),
         congestion_control: in_use.and_then(control),
         streams,

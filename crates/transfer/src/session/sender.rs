@@ -1,4 +1,4 @@
-//! The sending end, near or far: scan, offer, send, sample, and be told that all has arrived.
+//! The sending end, near or far. It scans, offers, sends and samples until it is told that everything has arrived.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,10 +38,10 @@ use crate::tree::source::Sources;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Between two words on how far the scan is, while it runs.
 const SCANNED_EVERY: Duration = Duration::from_millis(200);
-/// Between two words on what the streams spend their time on.
+/// The time between two messages on how the streams spend their time.
 pub const SPENT_EVERY: Duration = Duration::from_secs(1);
 
-/// What the sending end knows when all is done.
+/// The sending end's results.
 pub struct Sent {
     /// Its sockets.
     pub streams: Vec<StreamSummary>,
@@ -55,11 +55,11 @@ pub struct Sent {
     pub listed: Listing,
 }
 
-/// For so long at the most what a receiver says of its removals keeps a copy alive: nothing shows whether it is true.
+/// For how long a receiver's reports on its removals count as progress, at most. They cannot be checked.
 pub const REMOVALS_WITHIN: Duration = Duration::from_secs(86_400);
 
-/// Carries out the sending end of a job, of which a near end brings the list of names if there is one. `sampled` takes
-/// the samples of each instant.
+/// Carries out the sending end of a job. A near end has the list of names, if there is one. `sampled` gets the
+/// samples of each instant.
 ///
 /// # Errors
 /// Whatever ends the transfer early. Threads may still be running then.
@@ -487,7 +487,7 @@ impl Run<'_> {
     }
 }
 
-/// Tells the near end what this end's streams have spent their time on.
+/// Tells the near end how this end's streams have spent their time.
 pub fn tell_spent(context: &Context, spent: Spent) {
     match context.side {
         Side::Near => lock(&context.board.notes).near_spent = spent,
@@ -495,8 +495,9 @@ pub fn tell_spent(context: &Context, spent: Spent) {
     }
 }
 
-/// Notes what a round of samples says of the path. The round trip is of the streams that carried something since
-/// the round before, if any did: that of an idle one is of the time when it last did.
+/// Notes the state of the path from a round of samples. The round trip is the mean of the streams that have carried
+/// data since the round before. Idle streams count only while no round trip is known, because the round trip of an
+/// idle stream is an old one.
 pub fn note_samples(context: &Context, round: &[Sample]) {
     if round.is_empty() {
         return;

@@ -1,7 +1,8 @@
-//! The site of a far end: the ports it opens, and whoever decides there whether a copy may begin and go on.
+//! The site of a far end: the ports that it opens, and the overseer that decides whether a copy may begin and
+//! continue.
 //!
-//! This crate decides nothing. It asks before a job is carried out and each tenth of a second while bytes
-//! move, and tells at the end what has moved.
+//! This crate does not decide. It asks the overseer before a job is carried out, and each tenth of a second while
+//! bytes move. At the end it reports what has moved.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ const ASKED_EVERY: Duration = Duration::from_millis(100);
 /// How long the end of a copy waits for the thread that asks.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// Whoever decides on the copies of a far end. A refusal is one line for the user.
+/// Decides on the copies of a far end. A refusal is one line for the user.
 pub trait Overseer: Send + Sync {
     /// Whether a job, FarJob as JSON, may be carried out; asked once, before anything is opened.
     ///
@@ -43,12 +44,12 @@ pub trait Overseer: Send + Sync {
     fn ended(&self, account: &[u8]) -> Result<(), String>;
 }
 
-/// What the site of a far end has a say in. By default it has none.
+/// The settings of a far end's site. By default there are no restrictions.
 #[derive(Clone, Default)]
 pub struct Site {
-    /// The ports of which one is opened for the data streams; without, the kernel chooses.
+    /// The ports from which one is opened for the data streams. If absent, the kernel chooses a port.
     pub ports: Option<RangeInclusive<u16>>,
-    /// Connections of the near host that are taken before there is a near end.
+    /// How many connections of the near host are accepted before there is a near end.
     pub ahead: u16,
     /// Whoever is asked.
     pub overseer: Option<Arc<dyn Overseer>>,
@@ -63,7 +64,7 @@ impl Site {
         }
     }
 
-    /// Has a thread of the copy ask, until all has arrived, whether it may go on.
+    /// Starts a thread that asks whether the copy may continue, until everything has arrived.
     pub(crate) fn watch(&self, context: &Arc<Context>) -> Result<(), TransferError> {
         let Some(overseer) = self.overseer.clone() else {
             return Ok(());

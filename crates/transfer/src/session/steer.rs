@@ -1,4 +1,4 @@
-//! Changes of a transfer on its way: what its user asks for, and what came of it. JSON at the near end.
+//! Changes of a running transfer: what its user asks for, and the result. At the near end both are JSON.
 
 use howdah_wire::{Steered, Steering};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::error::TransferError;
 const HELD: &str =
     "a rule of the sending host holds the connections to a share; howdah cc status shows it there";
 
-/// A steering as its user asks for it.
+/// A steering as its user gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     /// What shall be in force.
@@ -32,7 +32,7 @@ pub struct Change {
     refused: Option<String>,
 }
 
-/// What came of all steerings of a transfer: the first ones, and how it sends now.
+/// The results of a transfer's steerings: the first ones, and how it sends now.
 #[derive(Debug, Default)]
 pub struct Changes {
     kept: Vec<Change>,
@@ -92,7 +92,7 @@ impl Wish {
     /// Reads a Steering.
     ///
     /// # Errors
-    /// When it is none, or asks for what streams of which the plan `opened` so many cannot do.
+    /// When it is not a steering, or asks for something that is not possible with `opened` streams.
     pub fn read(json: &[u8], opened: u16) -> Result<Self, TransferError> {
         #[derive(Deserialize)]
         struct Json {

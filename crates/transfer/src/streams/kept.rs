@@ -1,5 +1,5 @@
-//! The pieces of one data stream that were sent and that the receiver is not known to have taken: what
-//! a new connection sends again when the old one has broken.
+//! The pieces of one data stream that were sent and not yet confirmed by the receiver. When a connection breaks, a
+//! new one sends them again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -86,7 +86,7 @@ impl Sent {
 }
 
 impl SentFile {
-    /// Its header with what it is for.
+    /// The piece's header, with its kind.
     pub fn header(&self) -> Piece {
         let piece = self.piece.clone();
         match self.form {
@@ -142,7 +142,7 @@ struct State {
 }
 
 impl Kept {
-    /// Nothing sent yet, of one of so many streams.
+    /// Nothing sent yet, on one of `streams` streams.
     pub fn new(streams: u16) -> Self {
         let share = |of_all: usize, least| (of_all / usize::from(streams.max(1))).max(least);
         Self {
@@ -154,7 +154,7 @@ impl Kept {
         }
     }
 
-    /// Keeps a piece that is about to be sent for the first time; its number.
+    /// Keeps a piece that is about to be sent for the first time. Returns its number.
     pub fn keep(&self, sent: Sent) -> u64 {
         let mut state = lock(&self.state);
         match &sent {
@@ -169,7 +169,7 @@ impl Kept {
         state.taken + state.pieces.len() as u64 - 1
     }
 
-    /// Notes what was read of a piece, before its checksum leaves.
+    /// Notes how much of a piece was read, before its checksum is sent.
     pub fn note_read(&self, number: u64, read: Read) {
         let mut state = lock(&self.state);
         let index = number.checked_sub(state.taken);
@@ -179,10 +179,10 @@ impl Kept {
         }
     }
 
-    /// Lets go of what the receiver has taken, which is `taken` pieces in all.
+    /// Drops the pieces that the receiver has confirmed, `taken` in all.
     ///
     /// # Errors
-    /// [`PieceError::Tally`] when it has taken more than was sent.
+    /// [`PieceError::Tally`] when it confirms more than was sent.
     pub fn let_go(&self, taken: u64) -> Result<Vec<Sent>, PieceError> {
         let mut state = lock(&self.state);
         let gone = taken.saturating_sub(state.taken);
@@ -218,7 +218,7 @@ impl Kept {
         lock(&self.state).ended
     }
 
-    /// Whether the end was sent and nothing is left to be taken.
+    /// Whether the end was sent, and all pieces are confirmed.
     pub fn all_taken(&self) -> bool {
         let state = lock(&self.state);
         state.ended && state.pieces.is_empty()
@@ -230,12 +230,12 @@ impl Kept {
         state.taken + state.pieces.len() as u64
     }
 
-    /// What all pieces sent so far count, each once.
+    /// The counts of all pieces sent so far, each counted once.
     pub fn totals(&self) -> Totals {
         lock(&self.state).totals
     }
 
-    /// Waits until something is let go, a moment at most.
+    /// Waits until a piece is dropped, for a moment at most.
     pub fn wait(&self, moment: Duration) {
         let state = lock(&self.state);
         let waited = self.changed.wait_timeout(state, moment);

@@ -1,9 +1,9 @@
-//! What all sending streams of one end may write together: the limit of the copy.
+//! The limit of the copy on what all sending streams of one end write together.
 //!
-//! It stands before the sockets, so that it holds whatever a plan or a pilot has them do, and whichever way their
-//! bytes go. Each write takes a turn in a queue in time, after the generic cell rate algorithm (ITU-T I.371, annex A):
-//! a turn begins where those before it end. So the sum over the streams is exact, and one that has nothing to send
-//! leaves its part to the others. Deviation: time in which nobody sent is worth [`BEHIND`] at the most.
+//! It acts before the sockets. So it applies under every plan and steering, and on every way of the bytes. Each write
+//! takes a turn in a queue in time, after the generic cell rate algorithm (ITU-T I.371, annex A): a turn begins where
+//! the turns before it end. So the sum over the streams is exact, and a stream that has nothing to send leaves its
+//! part to the others. Deviation: time in which nobody sent counts for [`BEHIND`] at most.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Limiter {
-    /// A limit that `abort` ends every wait for.
+    /// A limiter without a limit. `abort` ends every wait.
     pub fn new(limit: Limit, abort: Arc<Abort>) -> Self {
         let state = State {
             limit,
@@ -57,7 +57,7 @@ impl Limiter {
         }
     }
 
-    /// Has the streams send so from now on.
+    /// Sets the limit from now on.
     pub fn set(&self, limit: Limit) {
         let mut state = lock(&self.state);
         state.limit = limit;
@@ -72,10 +72,10 @@ impl Limiter {
         lock(&self.state).limit.paused
     }
 
-    /// Writes all of `bytes`, as fast as the limit has it.
+    /// Writes all of `bytes`, as fast as the limit allows.
     ///
     /// # Errors
-    /// What the socket reports, and when this end stops meanwhile.
+    /// Errors of the socket, and when this end stops meanwhile.
     pub fn write_all(&self, socket: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(self.turn(bytes.len())?);
@@ -118,7 +118,7 @@ impl Limiter {
     }
 }
 
-/// Writes all of `bytes`, held to a limit if there is one.
+/// Writes all of `bytes`, under a limit if there is one.
 ///
 /// # Errors
 /// As [`Limiter::write_all`].

@@ -1,6 +1,6 @@
-//! What travels on data streams: pieces leave by `send` and arrive by `receive`, files among them by `send_file` and
-//! `receive_file`, those of pipes by `send_pipe` and `receive_pipe`, over a stream that may encrypt. `limiter` holds
-//! them to the copy's limit, `sample` watches the sockets.
+//! Data streams at work. Pieces are sent by `send` and received by `receive`. Pieces of files are sent by `send_file`
+//! and received by `receive_file`, those of pipes by `send_pipe` and `receive_pipe`. A stream may encrypt. `limiter`
+//! applies the copy's limit, and `sample` reads the statistics of the sockets.
 
 pub mod kept;
 pub mod limiter;

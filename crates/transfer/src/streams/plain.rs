@@ -1,4 +1,4 @@
-//! A data stream without encryption, for fibre its user owns.
+//! A data stream without encryption, for a path that belongs to its user.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};

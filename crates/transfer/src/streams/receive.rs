@@ -1,4 +1,4 @@
-//! The work of one receiving stream: take pieces off the wire, verify them, and hand each to where it belongs.
+//! The work of one receiving stream. It reads pieces, verifies them, and passes each on by its kind.
 
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ use crate::tree::write_behind::WriteBehind;
 /// Parts that payload usually comes in.
 const PARTS: usize = 64;
 
-/// What all receiving streams of one end share.
+/// The state that all receiving streams of one end share.
 pub struct Receiving {
     pub(super) placement: Placement,
     /// Whether all is put on stable storage.
@@ -41,7 +41,7 @@ pub struct Receiving {
     pub(super) given_up: Mutex<Totals>,
     /// Special files that came and were not made.
     not_made: AtomicU64,
-    /// What was here of the files that have all come.
+    /// Counts of what was here already of the complete files.
     pub(super) resumed: Mutex<Totals>,
     pub(super) pipe: Option<Pipe>,
 }
@@ -75,11 +75,11 @@ impl Receiving {
         &self.placement
     }
 
-    /// Receives pieces until the stream ends as it should, from the first one on that was not taken yet.
+    /// Receives pieces until the regular end of the stream. Begins with the first piece that was not taken yet.
     ///
     /// # Errors
-    /// [`TransferError::Lost`] when the connection breaks: another one goes on with what was not taken.
-    /// Whatever else ends the transfer: the destination fails, or the sender breaks the protocol.
+    /// [`TransferError::Lost`] when the connection breaks. Another connection then continues with what was not taken.
+    /// Other errors end the transfer: the destination fails, or the sender breaks the protocol.
     pub fn work(
         &self,
         context: &Arc<Context>,
@@ -118,10 +118,10 @@ impl Receiving {
         }
     }
 
-    /// The work of the thread that gives complete files their names, or writes into a pipe of this end.
+    /// The work of the thread that gives complete files their names, or that writes into this end's pipe.
     ///
     /// # Errors
-    /// When a file cannot be put on stable storage or named, or the pipe refuses.
+    /// When a file cannot be put on stable storage or get its name, or the pipe cannot be written to.
     pub fn name_files(&self, context: &Context) -> Result<(), TransferError> {
         let stop = || context.abort.stopping();
         let _booked = spent::begin(Arc::clone(&context.books.naming), OTHERS_MEASURE);
@@ -158,7 +158,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Counts a file as one that has come, and not as one that is here.
+    /// Counts a file as received, and not as one that was here before.
     pub(super) fn not_placed(&self, context: &Context, piece: FilePiece, blake3: Checksum) {
         context.board.digests.count(&digest_of(piece, blake3));
         lock(&self.given_up).add(&Totals {
@@ -167,10 +167,10 @@ impl Receiving {
         });
     }
 
-    /// Places what had to wait for the removal; what still cannot be is left out.
+    /// Places the entries that had to wait for the removal. An entry that still cannot be placed is left out.
     ///
     /// # Errors
-    /// As the system refuses; [`TransferError::Cancelled`] when this end stops.
+    /// When the system refuses; [`TransferError::Cancelled`] when this end stops.
     pub fn place_later(&self, context: &Context) -> Result<(), TransferError> {
         for later in self.placement.take_later() {
             if context.abort.stopping() {
@@ -286,8 +286,8 @@ impl Receiving {
         }
     }
 
-    /// Waits when all streams have ended until all files have all their names: nothing may be missing. Returns early
-    /// when this end stops.
+    /// After all streams have ended, waits until all files have all their names. No part may be missing. Returns
+    /// early when this end stops.
     ///
     /// # Errors
     /// When files are incomplete, or the storage fails.
@@ -309,10 +309,11 @@ impl Receiving {
         self.placement.give_other_names(stop, not_kept)
     }
 
-    /// Ends the job when no name changes any more: all is on stable storage. Returns early when this end stops.
+    /// Completes the job after the last name has changed: puts everything on stable storage. Returns early when this
+    /// end stops.
     ///
     /// # Errors
-    /// When a folder refuses its attributes, or the storage fails.
+    /// When a folder cannot get its attributes, or the storage fails.
     pub fn finish(&self, context: &Context) -> Result<(), TransferError> {
         let stop = || context.abort.stopping();
         let not_kept = |why| context.leave_out(why);
@@ -342,22 +343,22 @@ impl Receiving {
         (0..).zip(tallies.iter().map(StreamTally::totals)).collect()
     }
 
-    /// What of all that was in files their sender gave up.
+    /// The counts of what has arrived of files that the sender gave up.
     pub fn given_up(&self) -> Totals {
         *lock(&self.given_up)
     }
 
-    /// What was here of all that from a copy that was cut, and is the same.
+    /// The counts of what was here from an interrupted copy, and is the same.
     pub fn resumed(&self) -> Totals {
         *lock(&self.resumed)
     }
 
-    /// Whether another copy asks for what is incomplete here.
+    /// Whether another copy asks for files that are incomplete here.
     pub fn is_asked_for(&self) -> bool {
         self.open.are_asked_for()
     }
 
-    /// Drops what is incomplete, but for the parts that the next copy can go on with.
+    /// Drops incomplete files, except the parts with which the next copy can continue.
     pub fn discard(&self) {
         self.open.clear();
         if let Some(Pipe::In(file)) = &self.pipe {
@@ -366,7 +367,7 @@ impl Receiving {
     }
 }
 
-/// What came is not what the sender says that it has read.
+/// The error if what has arrived is not what the sender has read.
 pub(super) fn not_as_sent() -> TransferError {
     let words = "data stream: a checksum does not match; bytes were damaged on the way";
     TransferError::Stream(words.to_owned())
@@ -440,8 +441,8 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// Hands `len` bytes of payload to `take` with their offset in it. The checksum behind them says
-    /// whether they are what the sender read.
+    /// Gives `len` bytes of payload to `take`, with their offset in the payload. The checksum that follows shows
+    /// whether they are what the sender has read.
     pub(super) fn payload(
         &mut self,
         len: u64,
@@ -487,7 +488,7 @@ impl Receiver<'_> {
     }
 }
 
-/// Has the user know what of a file could not be kept.
+/// Tells the user which attribute of a file could not be kept.
 pub(super) fn not_kept(context: &Context, why: NotKept) {
     why.into_iter().for_each(|why| context.leave_out(why));
 }

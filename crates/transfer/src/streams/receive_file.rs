@@ -1,5 +1,5 @@
-//! The way of a file out of its stream: whole, in parts that come in any order, or compared with what is here; and
-//! no further where its sender gives it up.
+//! How a file is received: as a whole, in parts that come in any order, or by comparison with what is here. If the
+//! sender gives the file up, it is dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,7 +22,7 @@ use crate::tree::handover::is_asked_for;
 use crate::tree::place::Placement;
 use crate::tree::zeros;
 
-/// Files of which some pieces have come, by their number.
+/// Files of which some pieces have arrived, by their number.
 #[derive(Default)]
 pub(super) struct OpenFiles {
     files: Mutex<HashMap<u64, Arc<OpenFile>>>,
@@ -35,7 +35,7 @@ struct OpenFile {
     parts: Mutex<Parts>,
 }
 
-/// What has come of a part of a file.
+/// What has arrived of a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Come {
     /// Its bytes.
@@ -259,7 +259,7 @@ impl Receiver<'_> {
         self.add(&file, piece, parts, value)
     }
 
-    /// Compares a part that an earlier copy may have left with the sender's, and says what came of it.
+    /// Compares a part that an earlier copy may have left with the sender's, and reports the result.
     pub(super) fn compare(&mut self, piece: &FilePiece) -> Result<(), TransferError> {
         let file = self.open_file(piece)?;
         let span = piece.span();
@@ -367,7 +367,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// Hands a file on of which nothing is missing; it is named when it is on stable storage.
+    /// Passes a complete file on. It gets its name when it is on stable storage.
     pub(super) fn complete(
         &self,
         draft: Arc<Draft>,

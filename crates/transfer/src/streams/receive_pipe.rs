@@ -1,4 +1,5 @@
-//! What comes where one end has a pipe: out of the sender's into a file, or of a file into the receiver's.
+//! How data is received if one end has a pipe: from the sender's pipe into a file, or from a file into the receiver's
+//! pipe.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,17 +19,17 @@ use crate::tree::piped_file::PipedFile;
 
 /// The pipe that one end of a job has.
 pub enum Pipe {
-    /// The sender has one; this comes of it.
+    /// The sender has a pipe. This is the file that it becomes.
     In(PipedFile),
     /// This end has one.
     Out(Arc<Outlet>),
 }
 
 impl Pipe {
-    /// Notes that no more comes; whether that was all there is to do.
+    /// Notes that nothing more will arrive. Returns whether everything is done.
     ///
     /// # Errors
-    /// When something is missing, or the pipe of this end refuses.
+    /// When something is missing, or this end's pipe cannot be written to.
     pub(super) fn all_come(&self, context: &Context) -> Result<bool, TransferError> {
         match self {
             Self::Out(outlet) => {
@@ -50,7 +51,7 @@ impl Pipe {
 }
 
 impl Receiving {
-    /// The same of a job with a pipe: at this end, if there is an outlet.
+    /// The same for a job with a pipe. If there is an outlet, the pipe is at this end.
     #[must_use]
     pub fn with_pipe(mut self, outlet: Option<Arc<Outlet>>) -> Self {
         let pipe = outlet.map_or_else(|| Pipe::In(PipedFile::default()), Pipe::Out);
@@ -60,7 +61,7 @@ impl Receiving {
 }
 
 impl Receiver<'_> {
-    /// Takes a piece of a job with a pipe.
+    /// Handles a piece of a job with a pipe.
     pub(super) fn take_of_pipe(&mut self, pipe: &Pipe, piece: Piece) -> Result<(), TransferError> {
         match (pipe, piece) {
             (_, Piece::End(_)) => Ok(()),

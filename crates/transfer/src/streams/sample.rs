@@ -1,4 +1,4 @@
-//! Samples of `TCP_INFO` of the sending sockets, and their account at the end.
+//! Samples of `TCP_INFO` of the sending sockets, and their statistics at the end.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -49,7 +49,7 @@ struct Seen {
     unanswered: Duration,
 }
 
-/// What the connections that a stream had before have come to.
+/// The statistics of a stream's earlier connections.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     bytes_acked: u64,
@@ -68,7 +68,7 @@ impl Sampler {
         }
     }
 
-    /// Asks every socket once. One that cannot be asked, or has no round trip yet, is left out.
+    /// Reads every socket once. A socket that cannot be read, or has no round trip yet, is left out.
     pub fn sample(&mut self, abort: &Abort) -> Vec<Sample> {
         let mut samples = Vec::new();
         abort.each(|socket| {
@@ -157,7 +157,7 @@ impl Sampler {
         sample
     }
 
-    /// What all streams have spent, with what the sockets said when they were sampled last.
+    /// The times of all streams, with the statistics of the sockets at their last sample.
     pub fn spent(&self, books: &Books) -> Spent {
         let mut sockets = Before::default();
         for seen in self.streams.values() {
@@ -169,7 +169,7 @@ impl Sampler {
         sockets.beside(books.sum())
     }
 
-    /// The account of every socket that is still there, by index; `totals` is what each carried.
+    /// The statistics of every socket that is still open, by index. `totals` is what each stream carried.
     pub fn summaries(
         &self,
         abort: &Abort,
@@ -288,7 +288,7 @@ fn limited_by(limit: Limit) -> LimitedBy {
     }
 }
 
-/// The samples of a transfer, however long it takes.
+/// The samples of a transfer. Their number is limited, however long the transfer takes.
 #[derive(Debug)]
 pub struct Trace {
     rounds: Vec<Vec<Sample>>,

@@ -1,4 +1,4 @@
-//! The work of one sending stream: take the next block, put it on the wire.
+//! The work of one sending stream: it takes the next block, and sends it.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -33,7 +33,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// When the receiver has closed a connection, its word on what it has taken may take this long.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
-/// What all sending streams of one end share.
+/// The state that all sending streams of one end share.
 pub struct Sending {
     /// What is left to send.
     pub queue: Queue,
@@ -41,7 +41,7 @@ pub struct Sending {
     pub sources: Sources,
     lines: Vec<Line>,
     pub(super) given_up: Mutex<Totals>,
-    /// What the receiver had and is the same.
+    /// Counts of what the receiver already had, and is the same.
     pub(super) resumed: Mutex<Totals>,
 }
 
@@ -51,7 +51,7 @@ struct Line {
     kept: Kept,
     /// Small files, folders and links of the block that it is at, with their numbers.
     pack: Mutex<VecDeque<(u64, Entry)>>,
-    /// Parts of the slice that it is at, with how each travels.
+    /// Parts of its present slice, with how each is sent.
     pub(super) parts: Mutex<VecDeque<(Arc<BigFile>, Span, Form)>>,
 }
 
@@ -78,20 +78,20 @@ impl Sending {
         (0..).zip(totals).collect()
     }
 
-    /// What of all that was in files given up on the way.
+    /// The counts of what was sent of files that were given up.
     pub fn given_up(&self) -> Totals {
         *lock(&self.given_up)
     }
 
-    /// What the receiver had of all files from a copy that was cut, and is the same.
+    /// The counts of what the receiver had from an interrupted copy, and is the same.
     pub fn resumed(&self) -> Totals {
         *lock(&self.resumed)
     }
 
-    /// Takes the receiver's word on a part that was compared.
+    /// Handles the receiver's result on a part that was compared.
     ///
     /// # Errors
-    /// When that part was not to be compared.
+    /// When this part was not being compared.
     pub fn checked(&self, context: &Context, checked: &Checked) -> Result<(), TransferError> {
         let Some(Unchecked {
             file,
@@ -130,10 +130,10 @@ impl Sending {
         self.lines.iter().all(|line| line.kept.ended())
     }
 
-    /// Lets go of what the receiver has taken of a stream, which is `taken` pieces in all.
+    /// Drops the pieces of a stream that the receiver has confirmed, `taken` in all.
     ///
     /// # Errors
-    /// When it says that it has taken what was not sent.
+    /// When it confirms more than was sent.
     pub fn let_go(&self, context: &Context, stream: u16, taken: u64) -> Result<(), TransferError> {
         let mut digests = Vec::new();
         for sent in self.line(stream)?.kept.let_go(taken)? {
@@ -153,7 +153,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Lets go of everything: the receiver has it all.
+    /// Drops all pieces, because the receiver has everything.
     ///
     /// # Errors
     /// As [`Self::let_go`].
@@ -163,8 +163,8 @@ impl Sending {
             .try_for_each(|(stream, line)| self.let_go(context, stream, line.kept.sent()))
     }
 
-    /// Notes the digests of files that were sent whole and that the receiver is not known to have taken: it may have
-    /// named them before it was lost.
+    /// Notes the digests of files that were sent completely and not confirmed. The receiver may have given them their
+    /// names before it was lost.
     pub fn leave_unconfirmed(&self, context: &Context) {
         for line in &self.lines {
             let (_, pieces) = line.kept.all();
@@ -180,12 +180,12 @@ impl Sending {
         }
     }
 
-    /// Sends blocks until there are no more, then the account of the stream; first of all, on a connection
-    /// that replaces another one, what was not taken. Returns when the receiver has all of it.
+    /// Sends blocks until there are no more, and then the end of the stream with its counts. If the connection
+    /// replaces another one, it first sends what was not confirmed. Returns when the receiver has everything.
     ///
     /// # Errors
-    /// [`TransferError::Lost`] when the connection breaks. Whatever else ends the transfer: a source
-    /// fails, or this end stops.
+    /// [`TransferError::Lost`] when the connection breaks. Other errors end the transfer: a source fails, or this end
+    /// stops.
     pub fn work(
         &self,
         context: &Context,
@@ -288,7 +288,7 @@ pub(super) struct Sender<'a> {
     connection: Connection,
     pub(super) kept: &'a Kept,
     pub(super) stream: &'a mut dyn Stream,
-    /// Of the block that it is at: names may change.
+    /// Of its present block, because names may change.
     pub(super) last_folder: LastFolder,
     header: Vec<u8>,
 }
@@ -401,7 +401,7 @@ impl Sender<'_> {
         self.put(&piece)
     }
 
-    /// Sends a header, and its payload if that is from memory.
+    /// Sends a header, and the payload if it comes from memory.
     pub(super) fn put(&mut self, piece: &Piece) -> Result<(), TransferError> {
         self.header.clear();
         piece.encode(&mut self.header)?;

@@ -1,5 +1,4 @@
-//! The way of a file into its stream: it is opened, read straight into the stream, and given up where
-//! it cannot be read.
+//! How a file is sent: it is opened and read directly into the stream. If it cannot be read, it is given up.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -25,8 +24,8 @@ use crate::tree::zeros;
 const ALIGN_FROM_BYTES: u64 = 1 << 20;
 
 impl Sender<'_> {
-    /// The parts of a slice, with how each travels: holes are told, and all else travels as `form` says. None of a file
-    /// that cannot be read.
+    /// The parts of a slice, with how each is sent: holes as holes, and everything else in the form `form`. There are
+    /// no parts if the file cannot be read.
     pub(super) fn parts_of(
         &mut self,
         file: &Arc<BigFile>,
@@ -134,8 +133,8 @@ impl Sender<'_> {
         self.put_file(number, &file, Some(opened))
     }
 
-    /// Sends a part of a file, or all of it: its header, what can be read of it, and what came of that. It
-    /// is given up where it is not open any more.
+    /// Sends a part of a file, or all of it: the header, what can be read, and the verdict. If the file is not open
+    /// any more, it is given up.
     pub(super) fn put_file(
         &mut self,
         number: u64,
@@ -225,7 +224,7 @@ impl Sender<'_> {
         })
     }
 
-    /// The file of a piece that is sent again; `None` when it is given up, now or before.
+    /// The file of a piece that is sent again; `None` if the file was given up, now or before.
     pub(super) fn open_again(
         &mut self,
         file: &SentFile,
@@ -291,7 +290,7 @@ impl Sender<'_> {
         Ok(self.stream.put(&Verdict { given_up }.encode())?)
     }
 
-    /// A file opened; `None` when it cannot be read: it is left out, the others are sent.
+    /// Opens a file; `None` if it cannot be read. The file is then left out, and the others are sent.
     pub(super) fn open(
         &mut self,
         source: u16,

@@ -1,4 +1,4 @@
-//! The way of what a pipe gives into its stream, from the blocks that are held of it.
+//! How data from a pipe is sent, from the blocks that are kept of it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::streams::send::Sender;
 use crate::tree::inlet::PipedBlock;
 
 impl Sender<'_> {
-    /// Sends a block for the first time, and behind the last one what seals them all.
+    /// Sends a block for the first time. After the last block it sends the end of the pipe, with the digest of all
+    /// blocks.
     pub(super) fn send_piped(&mut self, block: Arc<PipedBlock>) -> Result<(), TransferError> {
         let inlet = self.sending.sources.inlet().ok_or(PieceError::Malformed)?;
         let seal = inlet.add(&block)?;
@@ -36,7 +37,7 @@ impl Sender<'_> {
     }
 }
 
-/// The digest of all that a pipe gave, of what seals it.
+/// The digest of everything that was read from a pipe, at its end.
 pub(super) fn digest_of(sealed: &Piece) -> Option<Digest> {
     match sealed {
         Piece::Sealed { blake3, .. } => Some(Digest {

@@ -1,8 +1,7 @@
-//! What the data plane asks of a data stream: plaintext room to fill, plaintext at hand to take.
+//! The interface of a data stream: a buffer for plaintext that is sent, and plaintext that was received.
 //!
-//! Bytes are written and taken where the stream keeps them, so a stream that encrypts costs one pass
-//! and no copy: a file is read straight into [`Stream::room`], and what [`Stream::data`] lends is
-//! hashed and written to its file from there.
+//! Bytes are written and read in the stream's own buffers. So encryption costs one pass and no copy. A file is read
+//! directly into [`Stream::room`], and the bytes in [`Stream::data`] are hashed and written to their file from there.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -10,7 +9,7 @@ use std::sync::Arc;
 
 use crate::streams::limiter::Limiter;
 
-/// Payload a stream gathers before it sends, and asks the kernel for when it receives, in bytes.
+/// Payload that a stream gathers before it sends, and that it requests from the kernel when it receives, in bytes.
 pub const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Why a data stream cannot go on.
@@ -22,14 +21,14 @@ pub enum StreamError {
     /// The peer closed the stream where the protocol does not end.
     #[error("data stream: the other end closed it in the middle")]
     Truncated,
-    /// What arrived is not what the peer sealed, or there are no keys.
+    /// What arrived is not what the peer encrypted, or there are no keys.
     #[error("data stream: {0}")]
     Broken(&'static str),
 }
 
-/// One connected, authenticated data stream; used by one thread, in one direction at a time.
+/// One connected, authenticated data stream. One thread uses it, in one direction at a time.
 ///
-/// A blocked call returns with an error once another thread shuts the socket down.
+/// A blocked call returns with an error when another thread shuts the socket down.
 pub trait Stream: Send {
     /// Lends room for plaintext, at least one byte and at most [`CHUNK_BYTES`], contiguous.
     /// Sends what is gathered first if no room is left. The content of fresh room is unspecified.

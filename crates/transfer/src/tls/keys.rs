@@ -1,17 +1,17 @@
 //! The keys of encrypted data streams. They cost no round trip of their own.
 //!
-//! Each end makes an X25519 key pair for the session (RFC 7748) and tells the other its public key over ssh, which has
-//! authenticated both. So both ends have the same secret before the first stream is dialled, and nobody else has seen
-//! what it is made of, not even a host that only passes the public keys on.
+//! Each end makes an X25519 key pair for the session (RFC 7748), and sends its public key to the other over ssh,
+//! which has authenticated both. So both ends have the same secret before the first stream is dialled. Nobody else
+//! can compute it, not even a host that only forwards the public keys.
 //!
 //! For each connection, the end that dials it draws a nonce, and the end that accepts it draws another one. HKDF
 //! (RFC 5869) makes one secret for each direction from the session's secret, both public keys, the greeting and the
 //! nonces. The rest is TLS 1.3's: keys from a secret, the next secret, records (RFC 8446 §7.3, §7.2, §5).
 //!
-//! - The dialler's direction needs no byte of the other end, so payload leaves right behind the greeting.
+//! - The dialler's direction needs no byte from the other end, so payload follows the greeting at once.
 //! - The first record is empty. It proves to the accepting end that the dialler has the key.
-//! - The accepting end's direction depends on its own nonce too. If somebody plays an earlier connection again, no
-//!   record is sealed with a key that was used before.
+//! - The accepting end's direction depends on its own nonce too. If somebody replays an earlier connection, no record
+//!   is encrypted with a key that was used before.
 
 use std::net::TcpStream;
 
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// What both ends of a session have in common, from which the keys of all its connections are made.
+/// The secret that both ends of a session share. The keys of all its connections are derived from it.
 #[derive(Clone)]
 pub struct SessionKeys {
     secret: Prk,
@@ -74,10 +74,10 @@ pub struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// Agrees with the end that has this public key.
+    /// Computes the secret shared with the end that has this public key.
     ///
     /// # Errors
-    /// [`StreamError::Broken`] when that is no public key of X25519.
+    /// [`StreamError::Broken`] when it is not a public key of X25519.
     pub fn agree(own: &Identity, peer_public_key: &[u8]) -> Result<Self, StreamError> {
         let wrong = StreamError::Broken("what the other end gave as its public key is none");
         let Ok(peer) = <[u8; KEY_BYTES]>::try_from(peer_public_key) else {
@@ -94,7 +94,7 @@ impl SessionKeys {
         })
     }
 
-    /// Begins a connection that this end has dialled: sends `greeting`, and what shows that this end has the key.
+    /// Begins a connection that this end has dialled. Sends `greeting`, and the proof that this end has the key.
     /// Records may follow at once.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl SessionKeys {
     }
 }
 
-/// A connection that was accepted, and whose dialler has the key.
+/// A connection that was accepted. Its dialler has the key.
 pub struct Checked {
     receiving: Direction,
     secret: Prk,
@@ -137,7 +137,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Goes on with the connection. Sends this end's nonce.
+    /// Continues with the connection. Sends this end's nonce.
     ///
     /// # Errors
     /// As [`SessionKeys::dial`].
@@ -149,7 +149,7 @@ impl Checked {
     }
 }
 
-/// The accepting end's direction, before its nonce has come.
+/// The accepting end's direction, before its nonce has arrived.
 pub(super) struct Awaited {
     secret: Prk,
     context: Context,
@@ -186,7 +186,7 @@ impl Context {
 /// A traffic secret (RFC 8446 §7.2).
 pub type Secret = [u8; 32];
 
-/// The keys of one direction of a connection: those in use, and where the next ones come from.
+/// The keys of one direction of a connection: those in use, and the secret for the next ones.
 pub struct Direction {
     pub(super) secret: Secret,
     pub(super) key: TrafficKey,
@@ -196,7 +196,7 @@ impl Direction {
     /// The keys that follow from a traffic secret (RFC 8446 §7.3).
     ///
     /// # Errors
-    /// [`StreamError::Broken`] when the library makes none; it always does.
+    /// [`StreamError::Broken`] when the library makes no key, which does not happen.
     pub fn new(secret: Secret) -> Result<Self, StreamError> {
         let key = expand_label::<16>(&secret, b"key");
         let iv = expand_label::<12>(&secret, b"iv");

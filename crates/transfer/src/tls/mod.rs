@@ -1,7 +1,7 @@
 //! Encrypted data streams: records of TLS 1.3, under keys that the ends agree on through the ssh channel.
 //!
-//! There is no handshake ([`keys`]). The record layer is our own, because it can do without copies: files are read into
-//! the records they leave in, and lent to the reader where they were decrypted.
+//! There is no handshake ([`keys`]). The record layer is our own, so that data is not copied: files are read into the
+//! records in which they are sent, and received data is used where it was decrypted.
 
 mod keys;
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! TLS 1.3 records sealed and opened where they lie (RFC 8446 §5).
+//! TLS 1.3 records, encrypted and decrypted in place (RFC 8446 §5).
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
@@ -57,12 +57,13 @@ impl TrafficKey {
         Nonce::assume_unique_for_key(nonce)
     }
 
-    /// Seals `record`, which has room for the header, then the payload, then room for the trailer.
+    /// Encrypts `record`. It has room for the header, then the payload, then room for the trailer.
     pub fn seal(&mut self, content: Content, record: &mut [u8]) -> Result<(), StreamError> {
         self.seal_type(content as u8, record)
     }
 
-    /// Seals an empty record with `padding` zeros behind its content type (§5.4). It has room for both, a header and a tag.
+    /// Encrypts an empty record with `padding` zeros after its content type (§5.4). It has room for both, a header
+    /// and a tag.
     pub fn seal_padded(&mut self, record: &mut [u8], padding: usize) -> Result<(), StreamError> {
         record[HEADER_BYTES..].fill(0);
         record[HEADER_BYTES] = Content::Application as u8;
@@ -87,8 +88,7 @@ impl TrafficKey {
         Ok(())
     }
 
-    /// Opens a whole record in place; the payload begins behind the header and has the length
-    /// returned.
+    /// Decrypts a whole record in place. The payload begins after the header, and has the length that is returned.
     pub fn open(&mut self, record: &mut [u8]) -> Result<(Content, usize), Refused> {
         let (header, body) = record.split_at_mut(HEADER_BYTES);
         let header: [u8; HEADER_BYTES] = (&*header).try_into().map_err(|_| Refused::Malformed)?;
@@ -121,7 +121,7 @@ fn header(body_bytes: u16) -> [u8; HEADER_BYTES] {
     [Content::Application as u8, 3, 3, high, low]
 }
 
-/// The length of the first record of `bytes` with its header, once the header is there.
+/// The length of the first record of `bytes` with its header; `None` while the header is incomplete.
 pub fn record_bytes(bytes: &[u8]) -> Option<Result<usize, Refused>> {
     let &[content, major, minor, high, low] = bytes.first_chunk()?;
     let body_bytes = usize::from(u16::from_be_bytes([high, low]));
@@ -138,7 +138,7 @@ pub fn record_bytes(bytes: &[u8]) -> Option<Result<usize, Refused>> {
     )
 }
 
-/// Why a record was refused: the fatal alerts of RFC 8446 §6.2 that a record can earn.
+/// Why a record was refused: the fatal alerts of RFC 8446 §6.2 that records can cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refused {

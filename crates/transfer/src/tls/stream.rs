@@ -78,7 +78,7 @@ impl TlsStream {
         Self::with(socket, sending, Receiving::Ready(receiving))
     }
 
-    /// A stream that this end has dialled: the other end's first bytes are its nonce.
+    /// A stream that this end has dialled. The other end's first bytes are its nonce.
     pub(super) fn dialled(socket: TcpStream, sending: Direction, receiving: Awaited) -> Self {
         Self::with(socket, sending, Receiving::Awaited(receiving))
     }

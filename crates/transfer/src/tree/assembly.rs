@@ -1,8 +1,8 @@
 //! Joins the BLAKE3 chaining values of a file's pieces, in any order, to the digest of the file.
 //!
-//! BLAKE3 paper §2.1: in the tree, every left subtree is full, a power of two long and aligned to
-//! its length. Two neighbours are joined as soon as both are there, so what is kept stays small. Only the
-//! root is made otherwise: where the size is not known yet, neighbours wait until something lies beyond them.
+//! BLAKE3 paper §2.1: in the tree, every left subtree is full, a power of two long and aligned to its length. Two
+//! neighbours are joined as soon as both are known, so only few values are kept. The root is different. While the
+//! size is not known, neighbours wait until there is a piece after them.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use blake3::hazmat::{
     ChainingValue, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root,
 };
 
-/// A piece that overlaps another one or reaches beyond its file.
+/// A piece overlaps another one, or reaches beyond the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a piece overlaps another one")]
 pub struct Overlap;
 
-/// The pieces of one file so far. Pieces are subtrees of the file's tree, none of them the root;
-/// `howdah_wire::FilePiece` refuses others.
+/// The pieces of one file so far. Pieces are subtrees of the file's tree, and not the root. `howdah_wire::FilePiece`
+/// refuses others.
 #[derive(Debug)]
 pub struct Assembly {
     /// `None` until the last piece is there, of what a pipe gives.
@@ -26,7 +26,7 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// A file of `size` bytes of which nothing is there.
+    /// A file of `size` bytes without any pieces.
     pub fn new(size: u64) -> Self {
         Self {
             size: Some(size),
@@ -35,7 +35,7 @@ impl Assembly {
         }
     }
 
-    /// A file whose size nobody knows yet, of which nothing is there.
+    /// A file of unknown size without any pieces.
     pub fn of_unknown_size() -> Self {
         Self {
             size: None,
@@ -54,10 +54,10 @@ impl Assembly {
         self.subtrees.len()
     }
 
-    /// Adds the last piece, behind which nothing comes; the digest of the file once all of it is there.
+    /// Adds the last piece of the file. Returns the digest of the file if no piece is missing.
     ///
     /// # Errors
-    /// [`Overlap`], after which nothing has changed: also where something lies beyond it, or the size is known.
+    /// [`Overlap`], also if there is a piece after it or the size is known. Nothing was changed then.
     pub fn add_last(
         &mut self,
         offset: u64,
@@ -76,7 +76,7 @@ impl Assembly {
         added
     }
 
-    /// Adds a piece; the digest of the file once all of it is there.
+    /// Adds a piece. Returns the digest of the file if no piece is missing.
     ///
     /// # Errors
     /// [`Overlap`], after which nothing has changed.
@@ -176,7 +176,7 @@ pub(crate) mod tests {
         (0..size).map(|i| (i / 7 % 256) as u8).collect()
     }
 
-    /// What a sender says of the piece of a file that begins at `offset`.
+    /// The hash that a sender sends for the piece of a file at `offset`.
     pub fn value_of(piece: &[u8], offset: u64) -> ChainingValue {
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(offset);

@@ -1,4 +1,4 @@
-//! What a stream sends before it asks the queue again, and what is known of the file that it is part of.
+//! Blocks, which a stream takes from the queue one at a time, and the files that they are part of.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -20,20 +20,20 @@ pub struct BigFile {
     pub size: u64,
     /// How far it has been read.
     pub reading: Mutex<Reading>,
-    /// Counts it among the files with holes, once one was found; held as long as anything of it is on the way.
+    /// Counts the file among those with holes, from the first hole on until nothing of it is in flight any more.
     pub holed: OnceLock<Arc<()>>,
 }
 
-/// What is known of reading a [`BigFile`].
+/// The state of reading a [`BigFile`].
 #[derive(Debug)]
 pub struct Reading {
-    /// Opened by the first stream that takes a piece.
+    /// The open file. The first stream that takes a piece opens it.
     pub opened: Opened,
     /// Its pieces that were begun.
     pub begun: Totals,
-    /// What of it was begun to be compared, in bytes.
+    /// Bytes of it whose comparison has begun.
     pub compared_bytes: u64,
-    /// What of it the receiver had, and is the same.
+    /// What the receiver already had of it, and is the same.
     pub resumed: Totals,
     /// The digests of its pieces that were sent.
     pub digests: Assembly,
@@ -42,7 +42,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Nothing has been read of a file of `size` bytes.
+    /// A file of `size` bytes of which nothing was read.
     pub fn new(size: u64) -> Self {
         Self {
             opened: Opened::NotYet,
@@ -66,7 +66,7 @@ pub enum Opened {
     Unreadable,
 }
 
-/// What a stream sends before it asks again.
+/// What a stream takes from the queue at a time.
 #[derive(Debug)]
 pub enum Block {
     /// Small files, folders and links, whole, with their numbers.

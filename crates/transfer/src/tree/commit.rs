@@ -1,7 +1,7 @@
-//! Gives complete files their names, in batches: one flush serves all files of a batch.
+//! Gives complete files their names, in batches. One flush serves all files of a batch.
 //!
-//! Streams hand over what they have completed and go on. While one batch is flushed, the one before it gets its
-//! names and the next one gathers, so a slow disk makes batches larger. A full queue holds the streams back.
+//! Streams hand complete files over and continue. While one batch is flushed, the batch before it gets its names, and
+//! the next one is gathered. So batches are larger on a slow disk. If the queue is full, the streams wait.
 
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -34,12 +34,12 @@ const GATHER: Duration = Duration::from_millis(5);
 /// The longest that a wait does not look at the stop flag.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// A file that is complete and verified, and has no name yet.
+/// A complete and verified file without its name.
 #[derive(Debug)]
 pub struct Complete {
-    /// What was written of it; its attributes are set.
+    /// The file as it was written, with its attributes.
     pub draft: Arc<Draft>,
-    /// One of its pieces, without the extended attributes that the file has already.
+    /// One of its pieces, without extended attributes, which the file already has.
     pub piece: FilePiece,
     /// Its digest.
     pub blake3: Checksum,
@@ -92,7 +92,7 @@ impl State {
 }
 
 impl Committer {
-    /// A committer with nothing to name; it flushes each file before, if `sync` says so.
+    /// A committer without files. If `sync` is true, it flushes each file before it gives the file its name.
     pub fn new(sync: bool) -> Self {
         Self {
             sync,
@@ -102,10 +102,10 @@ impl Committer {
         }
     }
 
-    /// Hands a file over; waits while too many are waiting.
+    /// Hands a file over. Waits while too many files wait.
     ///
     /// # Errors
-    /// [`TransferError::Cancelled`] when `stop` says so, and why the thread has failed.
+    /// [`TransferError::Cancelled`] when `stop` returns true, and the error of the thread if it has failed.
     pub fn hand_over(&self, file: Complete, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         let mut state = lock(&self.state);
         while state.is_full(self.most) && state.failed.is_none() {
@@ -127,12 +127,12 @@ impl Committer {
         Ok(())
     }
 
-    /// The work of the thread: flushes and names batches until [`Self::finish`] has been called and
-    /// all is done. `name` gives each file its name. When this end stops, what is waiting
-    /// is still named, because it is complete.
+    /// The work of the thread. It flushes batches and gives their files names, until [`Self::finish`] was called and
+    /// all is done. `name` gives each file its name. When this end stops, the files that wait still get their names,
+    /// because they are complete.
     ///
     /// # Errors
-    /// When a file cannot be flushed or named.
+    /// When a file cannot be flushed or get its name.
     pub fn run(
         &self,
         stop: impl Fn() -> bool,
@@ -225,7 +225,7 @@ impl Committer {
         Some(batch)
     }
 
-    /// Whether files are waiting or being flushed.
+    /// Whether files wait or are being flushed.
     pub fn busy(&self) -> bool {
         let state = lock(&self.state);
         state.at_work > 0 || !state.waiting.is_empty()
@@ -234,7 +234,7 @@ impl Committer {
     /// Waits until all files that were handed over have their names.
     ///
     /// # Errors
-    /// [`TransferError::Cancelled`] when `stop` says so, and why the thread has failed.
+    /// [`TransferError::Cancelled`] when `stop` returns true, and the error of the thread if it has failed.
     pub fn finish(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         let mut state = lock(&self.state);
         state.closed = true;

@@ -1,4 +1,4 @@
-//! The names in the folders of a source, as the sender tells them and the receiver keeps them.
+//! The names in the folders of a source, as the sender sends them and the receiver keeps them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -34,7 +34,7 @@ impl Noting {
         }
     }
 
-    /// Adds a name; a message when it is full.
+    /// Adds a name. Returns a message when it is full.
     pub fn add(&mut self, name: &[u8]) -> Option<Content> {
         self.names.push(name_hash(name));
         (self.names.len() >= MAX_CONTENT_NAMES).then(|| self.message(false))
@@ -55,7 +55,7 @@ impl Noting {
     }
 }
 
-/// What is in folders that were scanned, until it is worth a message: folders are many, and most have few names.
+/// Names of scanned folders, gathered until they fill a message. Folders are many, and most have few names.
 #[derive(Debug, Default)]
 pub struct Untold {
     contents: Vec<Content>,
@@ -63,7 +63,8 @@ pub struct Untold {
 }
 
 impl Untold {
-    /// Adds names of a folder; what is told before that, because both would be too much for one message.
+    /// Adds names of a folder. If they do not fit into the message, returns what was gathered before, to be sent
+    /// first.
     pub fn add(&mut self, content: Content) -> Option<Vec<Content>> {
         let full = self.contents.len() >= MAX_CONTENT_FOLDERS
             || self.names + content.names.len() > MAX_CONTENT_NAMES;
@@ -73,7 +74,7 @@ impl Untold {
         before
     }
 
-    /// All that is not told yet, if there is something.
+    /// All names that are not sent yet, if there are any.
     pub fn take(&mut self) -> Option<Vec<Content>> {
         self.names = 0;
         let contents = std::mem::take(&mut self.contents);
@@ -81,14 +82,14 @@ impl Untold {
     }
 }
 
-/// The names of all folders of all sources, until they are held against the target.
+/// The names of all folders of all sources, until they are compared with the target.
 #[derive(Debug, Default)]
 pub struct Contents {
     spool: Spool<Content>,
 }
 
 impl Contents {
-    /// Adds names of a folder; what is too much for memory goes to a nameless file in `folder`.
+    /// Adds names of a folder. Names that are too many for memory go to a nameless file in `folder`.
     ///
     /// # Errors
     /// When that file cannot be made or written.
@@ -96,10 +97,10 @@ impl Contents {
         self.spool.add(content, folder)
     }
 
-    /// Hands them out, in the order in which they came.
+    /// Calls `take` for each of them, in the order in which they came.
     ///
     /// # Errors
-    /// Of `take`, and when they cannot be read back.
+    /// Errors of `take`, and when they cannot be read back.
     pub fn each(
         &self,
         take: &mut dyn FnMut(Content) -> Result<(), TransferError>,

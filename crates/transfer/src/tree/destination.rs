@@ -1,5 +1,5 @@
-//! A name in an open folder, and what any file, folder or link gets there: times, or another name
-//! until it is complete.
+//! A name in an open folder, and what files, folders and links get there: times, or another name until they are
+//! complete.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Destination {
     pub name: Vec<u8>,
     /// The whole path, for messages.
     pub display: Vec<u8>,
-    /// The folder that everything of its source lands in.
+    /// The folder into which its source is copied.
     pub top: Arc<OwnedFd>,
     /// What may go for it.
     pub room: Arc<Room>,
@@ -46,11 +46,10 @@ impl Destination {
         }
     }
 
-    /// Gives what lies beside, under the name `beside`, this one; what is there is replaced, but for a folder with
-    /// something in it and a device.
+    /// Renames `beside` to this name. What has this name is replaced, except a device or a folder that is not empty.
     ///
     /// # Errors
-    /// Those of [`Self::make_room`], and [`TransferError::Refused`]; what lies beside stays there.
+    /// Those of [`Self::make_room`], and [`TransferError::Refused`]. `beside` then stays.
     pub(crate) fn replace_by(&self, beside: &[u8]) -> Result<(), TransferError> {
         let (folder, name) = (&self.folder, self.name.as_slice());
         self.make_room()?;
@@ -59,22 +58,22 @@ impl Destination {
     }
 }
 
-/// Opens a folder in another one, not through a symbolic link.
+/// Opens a folder in another one. Does not follow a symbolic link.
 pub(crate) fn open_folder(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     let path = if path.is_empty() { b"." } else { path };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat2(folder, path, flags, Mode::empty(), INSIDE)
 }
 
-/// Opens a folder in another one, on which nothing is mounted; else the error is [`Errno::XDEV`].
+/// Opens a folder in another one. If something is mounted on it, the error is [`Errno::XDEV`].
 pub(crate) fn open_unmounted(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let within = INSIDE | ResolveFlags::NO_XDEV;
     rustix::fs::openat2(folder, name, flags, Mode::empty(), within)
 }
 
-/// Opens a link or a special file as a path alone, so that nothing waits and no device is set going; not through a
-/// symbolic link.
+/// Opens a link or a special file with `O_PATH`, so that the call does not wait and starts no device. Does not follow
+/// a symbolic link.
 ///
 /// # Errors
 /// When something else has the name.
@@ -92,8 +91,8 @@ pub(crate) fn open_as_path(
     }
 }
 
-/// Gives an open file a name. Linux before 6.10 lets only the privileged do that by descriptor, others through
-/// `/proc` (open(2), `O_TMPFILE`).
+/// Gives an open file a name. Before Linux 6.10, only privileged processes can do that by descriptor. Others do it
+/// through `/proc` (open(2), `O_TMPFILE`).
 pub(crate) fn link_open(file: &OwnedFd, folder: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     /// Whether this process was refused and came through by `/proc`.
     static BY_PROC: AtomicBool = AtomicBool::new(false);
@@ -153,8 +152,8 @@ fn modified(last_modification: Timespec) -> Timestamps {
 /// What stands between a name and what makes it a [`temporary_name`].
 const TEMPORARY: &[u8] = b".howdah-";
 
-/// A name beside `name` that no file of a user has, nor of another copy: process numbers come
-/// again, and on other hosts.
+/// A name beside `name` that no file of a user and of no other copy has. Process numbers alone are not enough,
+/// because they are used again, and on other hosts.
 pub(crate) fn temporary_name(name: &[u8]) -> Vec<u8> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! A file that has no name, or not its own, until it is complete.
+//! A file that gets its name only when it is complete.
 //!
-//! One that comes in parts lies beside its target with a journal (`part`, `journal`), so that the next
-//! copy goes on with it. One that comes whole has no name, where the file system can do that.
+//! A file that comes in parts lies beside its target with a journal (`part`, `journal`), so that the next copy can
+//! continue it. A file that comes as a whole has no name, if the file system supports that.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use blake3::hazmat::{ChainingValue, HasherExt};
 use howdah_wire::{Attributes, Doing, Span, printable};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
@@ -43,8 +43,14 @@ fn is_removed(folder: &OwnedFd) -> bool {
     rustix::fs::fstat(folder).is_ok_and(|stat| stat.st_nlink == 0)
 }
 
-/// A file being written. Dropped before [`Self::give_name`], it leaves nothing behind but what of it the
-/// next copy can go on with.
+/// Has the page cache forget what it has of a file and takes for written. The disk may have lost some of that. If another
+/// program was told of the loss, no flush here reports it. So the disk's own bytes must be compared.
+fn forget_what_is_written(file: &OwnedFd) {
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+}
+
+/// A file that is being written. If it is dropped before [`Self::give_name`], only the parts remain with which the
+/// next copy can continue.
 #[derive(Debug)]
 pub struct Draft {
     destination: Destination,
@@ -69,8 +75,9 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Makes an empty draft for a file of `size` bytes. One without a name, which nobody else can open, has `mode` from
-    /// the start, as far as the process may give it; one with a name gets its mode when it is complete.
+    /// Makes an empty draft for a file of `size` bytes. A draft without a name, which nobody else can open, has
+    /// `mode` from the start, as far as the process may set it. A draft with a name gets its mode when it is
+    /// complete.
     ///
     /// # Errors
     /// When there is no permission or no space for it.
@@ -94,8 +101,8 @@ impl Draft {
         }
     }
 
-    /// The same with a name beside the target, which any file system can. What a copy that was cut has
-    /// left there is taken over.
+    /// The same with a name beside the target, which every file system supports. What an interrupted copy has left
+    /// there is taken over.
     pub(crate) fn create_beside(
         destination: Destination,
         size: u64,
@@ -112,12 +119,12 @@ impl Draft {
         }
     }
 
-    /// Makes a draft of a file that comes in parts, from what a copy that was cut has left of a source of
+    /// Makes a draft of a file that comes in parts. It begins with what an interrupted copy has left of a source of
     /// this size and modification time.
     ///
     /// # Errors
-    /// When there is no permission or no space for it, and [`Unusable`] with the destination when no part
-    /// can lie beside it.
+    /// When there is no permission or no space for it; [`Unusable`] with the destination when there can be no part
+    /// beside it.
     pub(crate) fn in_parts(
         destination: Destination,
         size: u64,
@@ -131,7 +138,10 @@ impl Draft {
         };
         let found = was_there.then(|| Journal::read(&file, size, mtime_ns));
         let journal = match found.flatten() {
-            Some(journal) => journal,
+            Some(journal) => {
+                forget_what_is_written(&file);
+                journal
+            }
             None => {
                 rustix::fs::ftruncate(&file, 0)
                     .map_err(|error| TransferError::path("write", &destination.display, error))?;
@@ -195,12 +205,12 @@ impl Draft {
         Ok(draft)
     }
 
-    /// The whole path it will have, for messages.
+    /// The whole path that it will have, for messages.
     pub fn display(&self) -> &[u8] {
         &self.destination.display
     }
 
-    /// Writes `parts`, one behind the other, at `offset`.
+    /// Writes `parts`, one after the other, at `offset`.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -216,9 +226,9 @@ impl Draft {
         self.write(parts, offset)
     }
 
-    /// Has `span`, which is a hole at the source, read as zeros, whatever is there: from a copy that was cut, or a
-    /// connection that broke. Where runs of zeros become holes it becomes one, else its space stays reserved. Whether
-    /// zeros had to be written, because the file system can do neither.
+    /// Makes `span`, which is a hole at the source, read as zeros. It may contain data from an interrupted copy or a
+    /// broken connection. If runs of zeros become holes, the span becomes a hole, else its space stays reserved.
+    /// Returns whether zeros had to be written, because the file system supports neither.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -266,8 +276,8 @@ impl Draft {
         Ok(())
     }
 
-    /// The chaining value of a part that an earlier copy may have left; `None` where there is none that
-    /// can be read.
+    /// The chaining value of a part that an earlier copy may have left; `None` if there is none, or it cannot be
+    /// read.
     pub fn value_of(&self, span: Span) -> Option<ChainingValue> {
         self.journal.as_ref()?;
         let mut hasher = blake3::Hasher::new();
@@ -290,8 +300,8 @@ impl Draft {
         Some(hasher.finalize_non_root())
     }
 
-    /// Notes that a part was verified and written, so that a copy that goes on need not send it again. What
-    /// of the file that note lies in, if its write to the disk is due.
+    /// Notes that a part was verified and written, so that a later copy need not send it again. Returns the range of
+    /// the file with that note, if it is time to write it to the disk.
     pub fn note(&self, span: Span) -> Option<Span> {
         let mut journal = lock(self.journal.as_ref()?);
         // Where that cannot be noted it comes again.
@@ -300,12 +310,12 @@ impl Draft {
         journal.due()
     }
 
-    /// Leaves nothing for another copy to go on with: its source has become another one.
+    /// Keeps nothing for a later copy, because the source has changed.
     pub fn discard(&self) {
         self.worth_keeping.store(false, Ordering::Relaxed);
     }
 
-    /// Gives the complete file its attributes; what of them could not be kept, in words.
+    /// Gives the complete file its attributes. Returns, in words, what could not be kept.
     ///
     /// # Errors
     /// When they are refused.
@@ -333,12 +343,12 @@ impl Draft {
         Ok(not_kept)
     }
 
-    /// Its place in the order in which files were opened: nothing was written to it before.
+    /// Its place in the order in which files were opened. Nothing was written to it before it was opened.
     pub fn opened(&self) -> u64 {
         self.opened
     }
 
-    /// Whether an earlier copy may have written some of it, before it was opened here.
+    /// Whether an earlier copy may have written some of it before it was opened here.
     pub fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -353,20 +363,20 @@ impl Draft {
         &self.destination
     }
 
-    /// The storage has lost bytes of it. The page cache may still have them, so the next copy would find
-    /// them and its flush would report nothing: it must begin anew.
+    /// Notes that the storage has lost bytes of it. The page cache may still have them, so the next copy would find
+    /// them, and its flush would report no error. Therefore the next copy must start from the beginning.
     pub fn lost(&self, error: impl Into<io::Error>) -> TransferError {
         self.discard();
         lost(&self.destination.display, error)
     }
 
-    /// Gives the file its name, which must be complete and on stable storage; a file of that name is
+    /// Gives the file its name. The file must be complete and on stable storage. An existing file of that name is
     /// replaced.
     ///
     /// # Errors
-    /// When the name is refused, or another program has taken the file away from beside the target;
-    /// [`TransferError::InTheWay`] when something stays that has it, and [`TransferError::Refused`] when that alone, or the
-    /// folder, is refused.
+    /// When the name is refused, or another program has removed the file from beside the target.
+    /// [`TransferError::InTheWay`] when something with that name is not replaced. [`TransferError::Refused`] when
+    /// this name alone, or the folder, is refused.
     pub fn give_name(&self) -> Result<(), TransferError> {
         let name = self.destination.name.as_slice();
         let mut beside = lock(&self.beside);
@@ -457,13 +467,13 @@ impl Draft {
         rustix::fs::fstatfs(&self.file).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
     }
 
-    /// Whether [`Self::take_pages`] pays for a file of `size` bytes.
+    /// Whether [`Self::take_pages`] is worthwhile for a file of `size` bytes.
     pub fn wants_pages(&self, size: u64) -> bool {
         !self.sparse && size >= TAKE_PAGES_FROM_BYTES && self.on_tmpfs()
     }
 
-    /// Takes a tmpfs file's pages ahead of its content, a few at a time, until `stop` says so. That
-    /// is a third of the work of writing them, and done while the connections still ramp up.
+    /// Allocates a tmpfs file's pages before its content comes, a few at a time, until `stop` returns true. That is a
+    /// third of the work of writing them, and is done while the connections are still in slow start.
     pub fn take_pages(&self, size: u64, stop: impl Fn() -> bool) {
         let mut offset = 0;
         while offset < size && !stop() {

@@ -1,12 +1,12 @@
-//! Puts what was written on stable storage: content of files, then names in folders.
+//! Puts data on stable storage: content of files, then names in folders.
 //!
-//! A file gets its name only after its content is on stable storage, so a name never stands for
-//! bytes that a power cut can take away. Many small files share one flush of their file system
-//! (`syncfs`), because a flush each would cost a disk some milliseconds each.
+//! A file gets its name only after its content is on stable storage. So a power cut never takes bytes away from a
+//! file that has its name. Many small files share one flush of their file system (`syncfs`), because a flush of each
+//! file takes a disk some milliseconds.
 //!
-//! Linux reports lost bytes once to each open file description that is older than the loss, for a file (`fsync`) and
-//! for its file system (`syncfs`) alike (Documentation/core-api/errseq.rst, fs/sync.c). A younger one is told nothing
-//! where another one has been told already.
+//! Linux reports lost bytes once to each open file description that is older than the loss. That applies to a file
+//! (`fsync`) and to its file system (`syncfs`) alike (Documentation/core-api/errseq.rst, fs/sync.c). A younger
+//! description gets no report if another one has got it already.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,10 +33,10 @@ const SYNCFS_REPORTS_FROM: (u32, u32) = (5, 8);
 /// which also waits for what other programs have written there.
 const MAX_FOLDERS: usize = 64;
 
-/// Flushes the content of files if `sync` says so, and checks what closing them reports.
+/// Flushes the content of files if `sync` is true, and checks the result of closing them.
 ///
 /// # Errors
-/// When the storage has lost bytes of one of them; it is named.
+/// When the storage has lost bytes of a file. The error names it.
 pub fn finish_writing(files: &[&Draft], sync: bool) -> Result<(), TransferError> {
     for files in by_system(files)? {
         let is_local = Kind::of(files[0].descriptor()).local;
@@ -140,7 +140,7 @@ fn close_again(file: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// The folders in which names have changed and are not on stable storage yet.
+/// The folders with changed names that are not on stable storage yet.
 #[derive(Debug, Default)]
 pub struct Unflushed(Mutex<Changed>);
 
@@ -215,11 +215,11 @@ impl Folder {
 }
 
 impl Unflushed {
-    /// Notes that names or attributes in a folder, or its own, have changed. Where a file system cannot be flushed as a
-    /// whole, too many folders are flushed at once.
+    /// Notes that names or attributes in a folder, or its own attributes, have changed. If the file system cannot be
+    /// flushed as a whole and the list is full, the folder is flushed at once.
     ///
     /// # Errors
-    /// When the folder cannot be asked what it is, or the storage refuses.
+    /// When the folder cannot be examined, or the storage fails.
     pub fn note(&self, descriptor: &Arc<OwnedFd>, display: &[u8]) -> Result<(), TransferError> {
         let changed = &mut *lock(&self.0);
         let last = &changed.last;
@@ -258,8 +258,9 @@ impl Unflushed {
         Ok(())
     }
 
-    /// Notes the file system of that device, on which something must be stable that others may have written. `open`
-    /// opens something of it. Whether it can be flushed as a whole, so that nothing is left to do.
+    /// Notes the file system of that device. Something on it that other programs may have written must become stable.
+    /// `open` opens something on it. Returns whether the file system can be flushed as a whole. If so, nothing else
+    /// is needed.
     ///
     /// # Errors
     /// Those of `open`.
@@ -293,7 +294,7 @@ impl Unflushed {
     /// Flushes all that was noted.
     ///
     /// # Errors
-    /// When the storage refuses; [`TransferError::Cancelled`] when `stop` says so.
+    /// When the storage fails; [`TransferError::Cancelled`] when `stop` returns true.
     pub fn flush(&self, stop: impl Fn() -> bool) -> Result<(), TransferError> {
         let Changed { few, systems, .. } = std::mem::take(&mut *lock(&self.0));
         for folder in few.values() {
@@ -313,7 +314,7 @@ impl Unflushed {
     }
 }
 
-/// What was written may not outlive a power cut.
+/// The error that data may not survive a power cut.
 pub(crate) fn lost(path: &[u8], error: impl Into<io::Error>) -> TransferError {
     TransferError::path("put on stable storage", path, error)
 }

@@ -1,5 +1,5 @@
-//! The folders below the targets, as they are entered: made where they are missing, and opened to their owner where this
-//! user has closed them. Those get their modes at the end of the copy ([`crate::tree::folders`]).
+//! Enters the folders below the targets. A missing folder is made. A folder that is closed to this user, its owner,
+//! is opened, and gets its mode at the end of the copy ([`crate::tree::folders`]).
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,8 +38,8 @@ pub(super) struct Entered {
 }
 
 impl Placement {
-    /// An open folder below a target's, made together with those above it if it is missing. What is no folder and has
-    /// its name is removed.
+    /// Opens a folder below a target's folder. It is made if it is missing, with the folders above it. Something that
+    /// has its name and is not a folder is removed.
     pub(super) fn folder(
         &self,
         source: u16,
@@ -88,7 +88,7 @@ impl Placement {
         Ok(folder)
     }
 
-    /// The same, in which this process may change names, as far as that can be.
+    /// The same, and opens the folder to its owner if this process cannot change names in it.
     pub(super) fn folder_to_change(
         &self,
         source: u16,
@@ -144,8 +144,8 @@ impl Placement {
         self.unflushed.note(parent, &target.display(relative))
     }
 
-    /// Opens the folders on the way to something, and one that it is itself, to their owner, so that they can be
-    /// looked into.
+    /// Opens the folders on the way to an entry to their owner, so that they can be read. If the entry is a folder,
+    /// it is opened too.
     pub(super) fn open_way(&self, source: u16, target: &Target, relative: &[u8]) {
         let Some(root) = &target.folder else { return };
         self.open_to_owner(source, target, b"", root, LOOK_MODE);
@@ -160,11 +160,11 @@ impl Placement {
         }
     }
 
-    /// Opens a folder of this user to its owner where that lacks something of `needed`, and notes the mode that it had
-    /// if it gets no other one at the end. Where that is refused it stays as it is, and whoever needs it open is refused
-    /// in turn.
+    /// Opens a folder of this user to its owner if its mode lacks a bit of `needed`. Notes the mode that it had, if
+    /// it gets no other one at the end. If this is refused, the folder stays as it is, and the operation that needs
+    /// it is refused later.
     ///
-    /// `folder` is that at `relative` in the target. Folders that are not of the copy stay as they are.
+    /// `folder` is the one at `relative` in the target. Folders that are not part of the copy stay as they are.
     pub(super) fn open_to_owner(
         &self,
         source: u16,
@@ -209,7 +209,7 @@ impl Placement {
         let _ = give_mode(folder, mode | OWNER_MODE);
     }
 
-    /// Gives a folder the mode back that it had; why that cannot be done.
+    /// Restores the mode that a folder had. Returns why that is not possible, if so.
     pub(super) fn close_to_owner(
         &self,
         folder: &Folder,
@@ -234,7 +234,8 @@ impl Placement {
         Ok(None)
     }
 
-    /// Gives the folders their modes back that were opened to their owner and get no others, where a copy ends early.
+    /// At an early end of the copy, restores the modes of the folders that were opened to their owner and get no
+    /// other mode.
     pub fn close_all_to_owner(&self) {
         let folders = std::mem::take(&mut *lock(&self.folders));
         let _ = folders.each(|folder, mode| {

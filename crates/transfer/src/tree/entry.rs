@@ -1,4 +1,4 @@
-//! What there is to send, as a scan comes upon it.
+//! The entries of a source, as a scan finds them.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What it takes of memory, in bytes, but for what it shares with others.
-    pub fn held_bytes(&self) -> usize {
+    /// Its memory, in bytes, without what it shares with other entries.
+    pub fn memory_bytes(&self) -> usize {
         let other_name = match &self.kind {
             Kind::HardLink { first, .. } => first.as_bytes().len(),
             Kind::Link { target, .. } => target.as_bytes().len(),
@@ -36,7 +36,7 @@ impl Entry {
         matches!(self.kind, Kind::Folder(_))
     }
 
-    /// How it is offered to a receiver.
+    /// The offer of it to a receiver.
     pub fn offered(&self) -> OfferedFile {
         let plain = OfferedFile {
             source: self.source,
@@ -92,7 +92,7 @@ impl Entry {
 }
 
 impl Kind {
-    /// What it is in the list of a dry run.
+    /// Its kind in the list of a dry run.
     pub fn told(&self) -> Told {
         match self {
             Self::File { .. } | Self::Attributes { .. } => Told::File,
@@ -158,10 +158,10 @@ pub enum Kind {
     },
 }
 
-/// A file of more than one name.
+/// A file with more than one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inode {
-    /// Device and number, as stat(2) says them.
+    /// Device and inode number, from stat(2).
     pub number: (u64, u64),
     /// How many names it has.
     pub names: u64,
@@ -181,7 +181,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Whether it is a folder to send.
+    /// Whether it is a folder that is sent.
     pub(super) fn is_folder(&self) -> bool {
         matches!(self, Self::Entry(entry) if entry.is_folder())
     }

@@ -1,8 +1,8 @@
-//! Sources with wildcards, expanded at the end that has the files, as a shell there would: `*`, `?` and `[…]` in each
-//! name of a path. A name that begins with a dot matches where the pattern does so too.
+//! Expands sources with wildcards at the end that has the files, as a shell there does: `*`, `?` and `[…]` in each
+//! name of a path. A name that begins with a dot matches only a pattern that begins with a dot.
 //!
-//! Deviations from a shell: what has the very name of a pattern is meant by it, whatever else it matches; what matches
-//! nothing is an error; and each path comes once.
+//! Deviations from a shell: if a file has the literal name of the pattern, only that file is meant. A pattern that
+//! matches nothing is an error. Each path comes once.
 
 use std::collections::HashSet;
 
@@ -23,10 +23,10 @@ const MAX_ON_THE_WAY: usize = 1 << 16;
 /// Most names that are looked at for all patterns.
 const MAX_LOOKED_AT: usize = 10_000_000;
 
-/// What the sources lead to that a near end names: each as it is, or all that its pattern matches, in order.
+/// The paths that a near end's sources stand for: each path as it is, or all matches of a pattern, in order.
 ///
 /// # Errors
-/// When a pattern matches nothing, or all of them too much.
+/// When a pattern matches nothing, or there are too many matches in all.
 pub fn expand(
     patterns: &[Vec<u8>],
     reach: &Reach,

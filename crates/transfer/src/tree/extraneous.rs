@@ -1,7 +1,7 @@
-//! What the target has and the source has not: found, and noted in an order in which it can be removed.
+//! Finds what is at the target and not at the source, and notes it in an order in which it can be removed.
 //!
-//! Only folders are looked into that the source has too, and what is in folders that it has not. None is entered
-//! through a symbolic link. What the filters leave out stays, and what another copy is writing. Nothing is changed here.
+//! Only folders that the source has too are searched, and folders that go away. None is entered through a symbolic
+//! link. What the filters exclude stays, and so do files that another copy is writing. Nothing is changed here.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,18 +24,18 @@ use crate::tree::stat::kind_of;
 use crate::tree::unfinished::MARK;
 
 /// Names of one folder that are held in memory at a time, 8 bytes each. A folder with more is sifted in turns.
-pub const MAX_HELD_NAMES: usize = 1 << 20;
+pub const MAX_NAMES_IN_MEMORY: usize = 1 << 20;
 
-/// Something at the target that is not at the source.
+/// An entry at the target that is not at the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// What it is.
     pub extraneous: Extraneous,
-    /// Whether the folder that it is in goes away too.
+    /// Whether the folder with it goes away too.
     pub inside: bool,
 }
 
-/// All that was found, folders behind what is in them.
+/// All that was found. A folder comes after its entries.
 #[derive(Debug, Default)]
 pub struct Candidates {
     spool: Spool<Candidate>,
@@ -49,7 +49,7 @@ impl Candidates {
     /// Hands them out in their order.
     ///
     /// # Errors
-    /// Of `take`, and when they cannot be read back.
+    /// Errors of `take`, and when they cannot be read back.
     pub fn each(
         &self,
         take: &mut dyn FnMut(Candidate) -> Result<(), TransferError>,
@@ -66,29 +66,29 @@ pub struct Search<'a> {
     pub sources: &'a [Vec<u8>],
     /// The rules that protect.
     pub filters: &'a Filters,
-    /// Whether what they leave out at both ends is extraneous too.
+    /// Whether files that the filters exclude are extraneous too.
     pub excluded: bool,
-    /// Whether folders of another file system than that of their target stay as they are.
+    /// Whether folders on another file system than their target stay as they are.
     pub one_file_system: bool,
-    /// Folders that have names of something else.
+    /// Folders at the target whose names belong to something else in the source.
     pub in_the_way: &'a Spool<(u16, TreePath)>,
-    /// Whether folders are not made that the source has.
+    /// Whether this is a dry run, in which folders of the source are not made.
     pub dry_run: bool,
-    /// Names of one folder that are held at a time, usually [`MAX_HELD_NAMES`].
-    pub held: usize,
+    /// The most names of one folder that are in memory at a time, usually [`MAX_NAMES_IN_MEMORY`].
+    pub most_names: usize,
     /// Says when this end stops.
     pub stop: &'a dyn Fn() -> bool,
     /// Takes a line for the user.
     pub warn: &'a dyn Fn(String),
-    /// Counts the names that were looked at.
+    /// Counts the names that were checked.
     pub looked_at: &'a AtomicU64,
 }
 
 impl Search<'_> {
-    /// Holds the target against what is in the folders of the sources.
+    /// Compares the target with the names in the folders of the sources.
     ///
     /// # Errors
-    /// When a filter file at the target cannot be used, or what was noted cannot be kept.
+    /// When a filter file at the target cannot be used, or the notes cannot be kept.
     pub fn run(&self, contents: &Contents) -> Result<Candidates, TransferError> {
         let mut run = Run {
             search: self,
@@ -156,7 +156,7 @@ impl Run<'_> {
         }
         let hashes = content.names.iter().map(|hash| u64::from_le_bytes(*hash));
         self.known.extend(hashes);
-        if !content.complete && self.known.len() < self.search.held {
+        if !content.complete && self.known.len() < self.search.most_names {
             return Ok(());
         }
         let mut known = std::mem::take(&mut self.known);

@@ -21,7 +21,7 @@ struct World {
     placement: Placement,
     contents: Contents,
     filters: Filters,
-    held: usize,
+    most_names: usize,
     said: RefCell<Vec<String>>,
 }
 
@@ -51,7 +51,7 @@ impl World {
             placement,
             contents: Contents::default(),
             filters: Filters::default(),
-            held: 4,
+            most_names: 4,
             said: RefCell::default(),
         }
     }
@@ -97,7 +97,7 @@ impl World {
             one_file_system: false,
             in_the_way: &Spool::default(),
             dry_run: false,
-            held: self.held,
+            most_names: self.most_names,
             stop: &|| false,
             warn: &warn,
             looked_at: &AtomicU64::new(0),
@@ -185,25 +185,25 @@ fn only_folders_of_the_source_are_looked_into() {
 }
 
 #[test]
-fn a_folder_of_more_names_than_are_held_is_sifted_in_turns() {
-    for held in [1, 3, 7, 1000] {
+fn a_folder_of_more_names_than_fit_into_memory_is_sifted_in_turns() {
+    for most_names in [1, 3, 7, 1000] {
         let there: Vec<String> = (0..40).map(|number| format!("big/{number}")).collect();
         let mut world = World::new(&there.iter().map(String::as_str).collect::<Vec<_>>());
-        world.held = held;
+        world.most_names = most_names;
         let at_source = (0..60).filter(|number| number % 4 != 1);
         let at_source: Vec<String> = at_source.map(|number| number.to_string()).collect();
         world.tell("", &names(&["big"]));
         world.tell("big", &at_source);
         let gone = (0..40).filter(|number| number % 4 == 1);
         let gone = gone.map(|number: u32| format!("big/{number}")).collect();
-        assert_eq!(sorted(world.paths()), sorted(gone), "{held}");
+        assert_eq!(sorted(world.paths()), sorted(gone), "{most_names}");
     }
 }
 
 #[test]
 fn a_folder_that_appears_between_two_turns_loses_nothing() {
     let mut world = World::new(&["keep"]);
-    world.held = 1;
+    world.most_names = 1;
     let at_source: Vec<String> = (0..9).map(|number| number.to_string()).collect();
     world.tell("late", &at_source);
     let looked_at = AtomicU64::new(0);
@@ -227,7 +227,7 @@ fn a_folder_that_appears_between_two_turns_loses_nothing() {
         one_file_system: false,
         in_the_way: &Spool::default(),
         dry_run: false,
-        held: world.held,
+        most_names: world.most_names,
         stop: &stop,
         warn: &|line| panic!("{line}"),
         looked_at: &looked_at,

@@ -1,4 +1,4 @@
-//! The filter files of a folder, which are read in it and nowhere else.
+//! The filter files of a folder.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,11 +12,11 @@ use rustix::io::Errno;
 use crate::error::TransferError;
 use crate::tree::reach::INSIDE;
 
-/// The rules in an open folder of that name below the transfer's root: those above it and those of its own filter
-/// files. `shown` is its path for its user.
+/// The rules in an open folder with this path below the transfer's root: the rules above it, and those of its own
+/// filter files. `shown` is its path for the user.
 ///
 /// # Errors
-/// When a filter file cannot be read or says what is no rule: what it would leave out is not known then.
+/// When a filter file cannot be read, or contains an invalid rule. It is not known then what it would exclude.
 pub fn enter(
     filters: &Filters,
     name: &[u8],

@@ -1,7 +1,7 @@
-//! Which names that a scan finds are of one file: hard links.
+//! Hard links: which names that a scan finds belong to one file.
 //!
-//! What is kept grows with the files that have names left to be found, and with nothing else: a file is forgotten with
-//! the last of its names.
+//! Memory is only needed for files with names that are not found yet. A file is forgotten when its last name is
+//! found.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use howdah_wire::TreePath;
 
 use crate::tree::entry::{Entry, Kind};
 
-/// The first name of each file that has others.
+/// The first name of each file with several names.
 #[derive(Debug, Default)]
 pub struct FirstNames(HashMap<(u64, u64), First>);
 
@@ -22,7 +22,7 @@ struct First {
 }
 
 impl FirstNames {
-    /// The entry as it is sent: a name of a file that was found before is a link to its first name.
+    /// The entry as it is sent. Another name of a file that was found before becomes a link to its first name.
     pub fn link(&mut self, entry: Entry) -> Entry {
         let Kind::File {
             size,

@@ -1,5 +1,5 @@
-//! Flags of files, as chattr(1) sets them: read at the sender, given at the receiver. They are kept with extended
-//! attributes, which lsattr(1) calls them too.
+//! Flags of files, as chattr(1) sets them. The sender reads them, and the receiver sets them. They are kept if
+//! extended attributes are.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +17,7 @@ use crate::tree::xattrs::{Of, way};
 /// Flags with which a file can be neither changed nor replaced. They are not kept.
 const FIXED: IFlags = IFlags::IMMUTABLE.union(IFlags::APPEND);
 
-/// Whether statx(2) tells of such a flag.
+/// Whether statx(2) reports a flag that forbids changes.
 pub(super) fn is_fixed(attributes: StatxAttributes) -> bool {
     attributes.intersects(StatxAttributes::IMMUTABLE.union(StatxAttributes::APPEND))
 }
@@ -27,11 +27,11 @@ pub(super) fn is_fixed(attributes: StatxAttributes) -> bool {
 pub struct There {
     /// Those that are kept.
     pub kept: FileFlags,
-    /// Whether it cannot be changed, or only grows.
+    /// Whether it has a flag that forbids changes.
     pub fixed: bool,
 }
 
-/// Reads flags of files, and opens none for them where their file system has none.
+/// Reads flags of files. Opens no file on a file system without flags.
 #[derive(Debug, Default)]
 pub struct Flags {
     /// The devices of file systems without flags.
@@ -39,7 +39,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Those of a file; `None` where its file system has none, or they cannot be read.
+    /// The flags of a file; `None` if its file system has none, or they cannot be read.
     pub fn read(&self, of: Of<'_>) -> Option<There> {
         let stat = match of {
             Of::Open(file) | Of::Path(file) => rustix::fs::fstat(file),
@@ -73,7 +73,7 @@ fn get(of: Of<'_>) -> Result<IFlags, Errno> {
     ioctl_getflags(&open)
 }
 
-/// Whether a file system says so that it has no flags, or not this one.
+/// Whether an error means that the file system has no flags, or lacks this one.
 pub fn is_none(error: Errno) -> bool {
     matches!(
         error,
@@ -81,10 +81,11 @@ pub fn is_none(error: Errno) -> bool {
     )
 }
 
-/// Gives an open file these flags, as far as its file system has them, and takes the other ones that are kept.
+/// Sets these flags of an open file, as far as its file system has them, and clears the others of those that are
+/// kept.
 ///
 /// # Errors
-/// The first reason for which one of them could not be given or taken.
+/// The first error in setting or clearing one of them.
 pub fn give(file: impl AsFd, wanted: FileFlags) -> Result<(), Errno> {
     let mut there = ioctl_getflags(&file)?;
     let mut given = Ok(());

@@ -1,4 +1,4 @@
-//! The attributes that folders get at the end, when nothing in them changes any more.
+//! The attributes that folders get at the end, after the last change in them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::TransferError;
 use crate::tree::spool::Spool;
 
-/// What the owner of a folder needs to change what is in it.
+/// The permission bits with which the owner of a folder can change its entries.
 pub(super) const OWNER_MODE: u32 = 0o700;
 
 /// A folder and its attributes.
@@ -72,7 +72,7 @@ impl Folder {
     }
 }
 
-/// Folders in the order in which they came.
+/// Folders, in the order in which they came.
 #[derive(Debug, Default)]
 pub struct Folders {
     spool: Spool<Folder>,
@@ -93,11 +93,11 @@ impl Folders {
         self.spool.add(folder, destination)
     }
 
-    /// Hands out each folder with the mode to set, if it does not keep its own, in an order in which that can be done:
-    /// first all as far as they stay open to their owner, then the others, the innermost first.
+    /// Calls `set` for each folder, with the mode to set unless it keeps its own. The order is one that works: first
+    /// all folders, with modes that their owner can still change, then those with other modes, the innermost first.
     ///
     /// # Errors
-    /// Of `set`, and when the nameless file cannot be read.
+    /// Errors of `set`, and when the nameless file cannot be read.
     pub fn each(
         &self,
         mut set: impl FnMut(Folder, Option<u32>) -> Result<(), TransferError>,

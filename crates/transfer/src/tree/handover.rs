@@ -1,9 +1,10 @@
-//! How a part passes from an end that nobody speaks to any more to the copy that goes on with it.
+//! How a part of a file passes from an abandoned end to the copy that continues with it.
 //!
-//! A near end may go while the path is out. Its far end learns of that late, for ssh's connection tries again ever more
-//! seldom, and until then it has its parts locked ([`part`]). The next copy asks for one by a second lock, a POSIX
-//! one, of which flock knows nothing. An end that has not been spoken to for some seconds looks for such locks, and
-//! ends where it finds one. A file system that has one kind of lock for both (NFS) takes no question.
+//! A near end may exit while the path is down. Its far end detects that late, because TCP under ssh retries at
+//! growing intervals. Until then the far end has locked its parts ([`part`]). The next copy requests a part by a
+//! second lock, a POSIX one, which is independent of flock. An end that has received nothing for some seconds looks
+//! for such locks, and exits if it finds one. On a file system with one kind of lock for both (NFS) no part can be
+//! requested.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,14 +22,15 @@ use crate::tree::reach::INSIDE;
 const WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The questions of one copy: one. Who has ended gives all its parts back, and who has not ended will not.
+/// The requests of one copy. There is only one: an end that exits releases all its parts, and an end that does not
+/// exit will not.
 #[derive(Debug, Default)]
 pub struct Handover {
     asked: AtomicBool,
 }
 
 impl Handover {
-    /// As [`part::existing`]; the first part that another end is writing is asked for.
+    /// As [`part::existing`], and requests the first part that another end is writing.
     ///
     /// # Errors
     /// As [`part::existing`].
@@ -58,7 +60,7 @@ fn ask(folder: impl AsFd, name: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether another process asks for this part.
+/// Whether another process requests this part.
 pub fn is_asked_for(part: impl AsFd) -> bool {
     let lock = Flock::from(FlockType::WriteLock);
     fcntl_getlk(part, &lock).is_ok_and(|other| other.is_some())

@@ -1,4 +1,4 @@
-//! Runs of zeros in what is written, which become holes.
+//! Finds runs of zeros in data that is written, so that they become holes.
 
 use std::io::IoSlice;
 
@@ -19,8 +19,8 @@ pub enum Run<'a, 'b> {
     Zeros(&'a mut [IoSlice<'b>], Span),
 }
 
-/// Takes `parts`, which lie one behind the other at `offset`, apart into runs, in their order. A block of the file of
-/// which they hold a part alone counts by that part.
+/// Splits `parts`, which follow each other at `offset`, into runs, in their order. A block of the file that is only
+/// partly in them counts by that part.
 ///
 /// # Errors
 /// Of `take`.

@@ -1,15 +1,15 @@
-//! A pipe that the near end sends from: read into blocks, each of which is held until the receiver has it.
+//! A pipe from which the near end sends. It is read into blocks, and each block is kept until the receiver has it.
 //!
-//! A pipe gives its bytes once, so what a broken connection has lost is sent again from the blocks. They take no
-//! more memory than [`MAX_PIPED_HELD_BYTES`]: a path, or a receiver, that is slower than whoever writes into the
-//! pipe leaves the pipe unread, and the kernel has its writer wait.
+//! A pipe can be read once, so data that a broken connection has lost is sent again from the blocks. They take
+//! [`MAX_PIPED_KEPT_BYTES`] of memory at most. If the path or the receiver is slower than the program that writes
+//! into the pipe, the pipe is not read, and the kernel makes that program wait.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use blake3::hazmat::HasherExt;
-use howdah_wire::limits::{MAX_PIPED_BYTES, MAX_PIPED_HELD_BYTES, MIN_BLOCK_BYTES};
+use howdah_wire::limits::{MAX_PIPED_BYTES, MAX_PIPED_KEPT_BYTES, MIN_BLOCK_BYTES};
 use howdah_wire::{Attributes, Checksum, Piece, PieceError, PipedPiece};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -25,23 +25,23 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// The mode of a new file before the umask, as a shell makes it.
 const NEW_FILE: u32 = 0o666;
 
-/// The pipe, and what is known of what it gave.
+/// The pipe, and the state of reading it.
 #[derive(Debug)]
 pub struct Inlet {
     pipe: OwnedFd,
     block_bytes: usize,
-    held: Arc<Held>,
+    kept: Arc<Kept>,
     digests: Mutex<Assembly>,
 }
 
-/// How much of the pipe is held.
+/// How many bytes from the pipe are kept.
 #[derive(Debug, Default)]
-struct Held {
+struct Kept {
     bytes: Mutex<u64>,
     changed: Condvar,
 }
 
-/// A part of what the pipe gave; dropped, it makes room for another one.
+/// A block that was read from the pipe. Dropping it makes room for another one.
 #[derive(Debug)]
 pub struct PipedBlock {
     piece: PipedPiece,
@@ -49,18 +49,18 @@ pub struct PipedBlock {
     checksum: OnceLock<Checksum>,
 }
 
-/// Memory for a block, which counts as held.
+/// Memory for a block, which counts as kept.
 #[derive(Debug)]
 struct Room {
     bytes: Vec<u8>,
-    held: Arc<Held>,
+    kept: Arc<Kept>,
     counted: u64,
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        *lock(&self.held.bytes) -= self.counted;
-        self.held.changed.notify_all();
+        *lock(&self.kept.bytes) -= self.counted;
+        self.kept.changed.notify_all();
     }
 }
 
@@ -75,7 +75,7 @@ impl PipedBlock {
         &self.room.bytes
     }
 
-    /// What follows them: the digest if they are all, else the chaining value of their subtree.
+    /// Its checksum: the digest if the block is everything, else the chaining value of its subtree.
     pub fn checksum(&self) -> Checksum {
         *self.checksum.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
@@ -90,7 +90,7 @@ impl PipedBlock {
 }
 
 impl Inlet {
-    /// A pipe that is cut into blocks of at most so many bytes, a power of two.
+    /// A pipe, cut into blocks of at most this many bytes, a power of two.
     pub fn new(pipe: OwnedFd, block_bytes: u64) -> Self {
         // A larger pipe wakes its writer less often; a user's share of such memory may be used up.
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, MAX_PIPED_BYTES as usize);
@@ -98,13 +98,13 @@ impl Inlet {
         Self {
             pipe,
             block_bytes,
-            held: Arc::default(),
+            kept: Arc::default(),
             digests: Mutex::new(Assembly::of_unknown_size()),
         }
     }
 
-    /// Reads the pipe to its end and hands its blocks to `queue`. A block is handed on when it is known whether the
-    /// pipe ends behind it.
+    /// Reads the pipe to its end, and gives its blocks to `queue`. A block is handed on when it is known whether it
+    /// is the last one.
     ///
     /// # Errors
     /// When it cannot be read; [`TransferError::Cancelled`] when this end stops.
@@ -136,11 +136,11 @@ impl Inlet {
         }
     }
 
-    /// Adds the checksum of a block that is about to be sent for the first time; of the last one to be added, what
-    /// seals them all.
+    /// Adds the checksum of a block that is about to be sent for the first time. For the last block to be added,
+    /// returns the end of the pipe, with the digest of everything.
     ///
     /// # Errors
-    /// Never where each block is added once.
+    /// When a block is added twice.
     pub fn add(&self, block: &PipedBlock) -> Result<Option<Piece>, TransferError> {
         let PipedPiece { offset, len, last } = block.piece;
         let checksum = block.checksum();
@@ -166,19 +166,19 @@ impl Inlet {
     /// Room for a block, once there is some.
     fn room(&self, stop: &impl Fn() -> bool) -> Result<Room, TransferError> {
         let counted = self.block_bytes as u64;
-        let mut bytes = lock(&self.held.bytes);
-        while *bytes + counted > MAX_PIPED_HELD_BYTES {
+        let mut bytes = lock(&self.kept.bytes);
+        while *bytes + counted > MAX_PIPED_KEPT_BYTES {
             if stop() {
                 return Err(TransferError::Cancelled);
             }
-            let waited = self.held.changed.wait_timeout(bytes, GLANCE);
+            let waited = self.kept.changed.wait_timeout(bytes, GLANCE);
             bytes = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         *bytes += counted;
         drop(bytes);
         Ok(Room {
             bytes: Vec::with_capacity(self.block_bytes),
-            held: Arc::clone(&self.held),
+            kept: Arc::clone(&self.kept),
             counted,
         })
     }
@@ -212,7 +212,7 @@ impl Inlet {
     }
 }
 
-/// Waits a moment until a descriptor is ready, so that whoever waits can stop; whether it is.
+/// Waits until a descriptor is ready, for a moment only, so that the caller can stop. Returns whether it is ready.
 pub(crate) fn is_ready(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Errno> {
     let mut polled = [PollFd::new(&descriptor, flags)];
     let glance = Timespec {

@@ -1,9 +1,8 @@
-//! What of a file has come and was verified, behind its content in the file that it is written to.
+//! The journal of the verified parts of a file. It lies after the content, in the same file.
 //!
-//! From the offset that will be the file's end on there are a header, which says of which source the
-//! content is, and a record for each part that was verified. Nothing in it is believed: it says what is
-//! worth a comparison. So it may be older than the content, or newer, or torn, and is never flushed; that
-//! the kernel begins to write it is enough.
+//! It begins at the offset that will be the file's end. A header names the source of the content, and a record
+//! follows for each verified part. The journal only says what to compare, and nothing in it is trusted. So it may be
+//! older or newer than the content, or damaged, and is never flushed. The kernel only has to begin writing it.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -40,7 +39,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Nothing has come of a source of `size` bytes with this modification time.
+    /// An empty journal of a source of `size` bytes with this modification time.
     pub fn new(size: u64, mtime_ns: i64) -> Self {
         Self {
             size,
@@ -51,7 +50,7 @@ impl Journal {
         }
     }
 
-    /// The journal in `file`; `None` if what is in it is not of such a source.
+    /// The journal in `file`; `None` if it is not of this source.
     pub fn read(file: impl AsFd, size: u64, mtime_ns: i64) -> Option<Self> {
         let stat = rustix::fs::fstat(&file).ok()?;
         let there = u64::try_from(stat.st_size).ok()?;
@@ -100,7 +99,7 @@ impl Journal {
         true
     }
 
-    /// Begins anew in `file`, whose content ends where the journal begins.
+    /// Writes a new journal in `file`. The content ends where the journal begins.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -117,7 +116,7 @@ impl Journal {
     /// Notes a part that was verified and written.
     ///
     /// # Errors
-    /// When the file system refuses; then it is not known to be there after a cut.
+    /// When the file system refuses. After an interruption the part is then not known.
     pub fn add(&mut self, file: impl AsFd, span: Span) -> Result<(), Errno> {
         self.done.add(span);
         if self.records >= MANY_RECORDS.max(2 * self.done.count()) {
@@ -128,13 +127,13 @@ impl Journal {
         put(file, &record(span), self.size + at)
     }
 
-    /// What is worth a comparison, as far as one answer takes it.
+    /// The parts to be compared, as many as fit into one answer.
     pub fn found(&self) -> Vec<Span> {
         let spans = self.done.in_blocks(self.size);
         spans.take(MAX_SPANS_OF_FILE).collect()
     }
 
-    /// What of the file the journal is, if its write to the disk is due.
+    /// The range of the file with the journal, if it is time to write it to the disk.
     pub fn due(&mut self) -> Option<Span> {
         if self.begun.elapsed() < BEGIN_EVERY {
             return None;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use howdah_wire::{
-    Account, Attributes, FileFlags, Keep, LinkTarget, Owner, Span, Special, TreePath, Xattr, Xattrs,
+    Account, Attributes, FileFlags, Keep, Owner, Span, Special, TreePath, Xattr, Xattrs,
 };
 
 use rustix::fs::IFlags;
@@ -275,60 +275,6 @@ fn a_sender_plants_nothing_that_was_not_asked_for() {
             assert_eq!(meta.mode() & 0o7777, 0o755);
             assert!(found.iter().all(|name| name == "user.a"));
         }
-    }
-}
-
-#[test]
-fn a_sender_plants_nothing_on_links_and_special_files_either() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let specials = Keep {
-        specials: true,
-        ..Keep::default()
-    };
-    let xattrs_too = Keep {
-        xattrs: true,
-        ..specials
-    };
-    let all = Keep {
-        owner: true,
-        group: true,
-        acls: true,
-        ..xattrs_too
-    };
-    let both = ["security.note", "trusted.b"];
-    let wanted = xattrs(&[(both[0], b"1"), (both[1], b"2")]);
-    let target = LinkTarget::try_from(b"file".to_vec()).unwrap();
-    for (keep, confined, names) in [
-        (specials, false, &both[..0]),
-        (xattrs_too, false, &both[1..]),
-        (all, true, &both[..0]),
-        (all, false, &both[..]),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("file"), b"file").unwrap();
-        let placement = placement(folder.path(), keep).keeping(keep, confined);
-        let attributes = Attributes {
-            xattrs: wanted.clone(),
-            ..ATTRIBUTES
-        };
-        let special =
-            || placement.make_special(0, &path("fifo"), &attributes, Special::Fifo, (0, 0));
-        let kept = (None, wanted.as_deref());
-        let not_kept = placement.link(0, &path("link"), &target, 5, kept);
-        assert_eq!(not_kept, Ok(None));
-        match confined {
-            true => assert!(matches!(special(), Ok(Made::LeftOut(_)))),
-            // One that is there, too.
-            false => (0..2).for_each(|_| {
-                assert_eq!(special(), Ok(Made::Yes));
-                assert_eq!(names_of_xattrs(&folder.path().join("fifo")), names);
-            }),
-        }
-        assert_eq!(names_of_xattrs(&folder.path().join("link")), names);
-        let untouched = names_of_xattrs(&folder.path().join("file"));
-        assert!(untouched.is_empty(), "{untouched:?}");
     }
 }
 

@@ -1,10 +1,12 @@
-//! Sources that land in the same place: of what several of them have, the first one's is sent, and folders become one.
+//! Several sources that are copied to the same place. If several of them have an entry, the first one's is sent.
+//! Folders are merged.
 //!
-//! Nothing is kept of what a scan has found. While a later source is scanned, the earlier ones are looked at again, in
-//! the folder that lands where the scanned one does. What an earlier source itself does not send keeps nothing out.
+//! Nothing that a scan has found is kept. While a later source is scanned, the earlier ones are examined again, in
+//! the folder that is copied to the same place. An entry that an earlier source has and does not send does not count.
 //!
-//! Deviations from rsync: where the first one has a file and a later one a folder, rsync takes the folder. What rsync
-//! leaves out of the first source for what it is, such as a FIFO, keeps out what a later one has of its name.
+//! Deviations from rsync: if the first source has a file and a later one a folder, rsync takes the folder. If rsync
+//! leaves an entry of the first source out because of its kind, such as a FIFO, it also leaves out the entry with
+//! that name of a later source.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -19,7 +21,7 @@ use crate::tree::filter_file;
 use crate::tree::listed::split;
 use crate::tree::source::Sources;
 
-/// Where sources land, in their order: in the folder that all land in, or under a name in it.
+/// The places of sources, in their order: the common folder, or a name in it.
 #[derive(Debug, Default)]
 pub(super) struct Landings {
     /// Those of which only what is in them is copied.
@@ -28,7 +30,7 @@ pub(super) struct Landings {
     named: HashMap<Box<[u8]>, u16>,
 }
 
-/// What becomes of something for what earlier sources have.
+/// What happens to an entry because of earlier sources.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lands {
     /// No earlier source has it.
@@ -41,7 +43,7 @@ pub(super) enum Lands {
     Against(String),
 }
 
-/// What earlier sources may have where one folder of a later one lands.
+/// The entries of earlier sources at the place of a later source's folder.
 pub(super) struct Earlier<'a> {
     sources: &'a Sources,
     source: u16,
@@ -67,7 +69,7 @@ struct Sent {
 }
 
 impl Landings {
-    /// Those of sources that have these names; an empty one where only what is in them is copied.
+    /// The places of sources with these names. The name is empty if only the entries of the source are copied.
     pub fn of<'a>(names: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut landings = Self::default();
         for (source, name) in (0u16..).zip(names) {
@@ -101,7 +103,7 @@ impl Landings {
 }
 
 impl Sources {
-    /// What becomes of a source itself for what earlier ones have.
+    /// What happens to a source itself because of earlier ones.
     ///
     /// # Errors
     /// When this host can read nothing any more.
@@ -119,10 +121,10 @@ impl Sources {
         folder.decide(&name, &TreePath::default(), is_folder)
     }
 
-    /// What earlier sources may have where a folder lands; `None` where no earlier one lands.
+    /// The entries of earlier sources at the place of a folder; `None` if there are no earlier sources there.
     ///
     /// # Errors
-    /// When a filter file of theirs cannot be read, or this host can read nothing any more.
+    /// When a filter file of an earlier source cannot be read, or this host can read nothing any more.
     pub(super) fn earlier(
         &self,
         source: u16,
@@ -221,7 +223,7 @@ impl Sources {
 }
 
 impl Earlier<'_> {
-    /// What becomes of something in the folder.
+    /// What happens to an entry of the folder.
     ///
     /// # Errors
     /// When this host can read nothing any more.

@@ -1,5 +1,5 @@
-//! What waits until a folder is removed that has its name: the source has something else there, and the job removes what
-//! the source has not.
+//! Entries that wait until a folder with their name is removed. The source has something else there, and the job
+//! removes what is not at the source.
 
 use howdah_wire::{Piece, TreePath};
 
@@ -40,8 +40,8 @@ impl Later {
 }
 
 impl Placement {
-    /// Keeps something until after the removal; it comes back with why it cannot have its name where nothing is removed
-    /// for it.
+    /// Keeps an entry until after the removal. If nothing will be removed for it, returns it with the reason why it
+    /// cannot have its name.
     pub fn put_off(&self, later: Later, why: String) -> Option<(Later, String)> {
         let mut waiting = lock(&self.waiting);
         let (Some(waiting), Some((source, path))) = (&mut *waiting, later.place()) else {
@@ -60,7 +60,7 @@ impl Placement {
         None
     }
 
-    /// Hands out what waits, when all is removed that was to be; nothing waits any more.
+    /// After the removal, returns the entries that wait. None wait any more.
     pub fn take_later(&self) -> Vec<Later> {
         lock(&self.waiting).take().unwrap_or_default()
     }
@@ -72,7 +72,7 @@ impl Placement {
         places.any(|place| place == (source, path))
     }
 
-    /// Whether something is the part of a file that waits.
+    /// Whether this is the part of a file that waits.
     pub(super) fn is_part_of_waiting(&self, source: u16, path: &TreePath) -> bool {
         let (folder, name) = parent_and_name(path.as_bytes());
         let waiting = lock(&self.waiting);

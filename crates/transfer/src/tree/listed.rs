@@ -1,4 +1,4 @@
-//! The names of a list, found below a source: each with the folders that it is in.
+//! Finds the names of a list below a source, each with the folders above it.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::tree::source::Sources;
 type Take<'a> = dyn FnMut(Found) -> Result<(), TransferError> + 'a;
 type Next<'a> = dyn FnMut() -> Result<Option<Vec<Named>>, TransferError> + 'a;
 
-/// What has been found already, each by half of a BLAKE3 digest: a list may be long, and name things twice.
+/// The paths that were found already, each as half of a BLAKE3 digest. A list may be long, and may name a path twice.
 #[derive(Default)]
 struct Seen(HashSet<[u8; 16]>);
 
@@ -38,11 +38,12 @@ struct Search<'a> {
 }
 
 impl Sources {
-    /// Finds what `next` names below the only source, which is a folder, with the folders that it is in. Where what is in
-    /// the source goes into a folder with a name of its own, the source itself is found only if it is named.
+    /// Finds the names from `next` below the only source, which is a folder, with the folders above them. If the
+    /// target folder takes the entries of the source without the source folder itself, that folder is found only if
+    /// it is named.
     ///
     /// # Errors
-    /// Of `next` and `found`, when there is no such source, and when this host can read nothing any more.
+    /// Errors of `next` and `found`, when there is no such source, and when this host can read nothing any more.
     pub fn scan_names<'a>(
         &'a self,
         next: &mut Next<'_>,
@@ -163,7 +164,7 @@ impl Search<'_> {
     }
 }
 
-/// The folder that a path is in, and its name there.
+/// The folder of a path, and the name in it.
 pub(super) fn split(path: &TreePath) -> (TreePath, &[u8]) {
     let bytes = path.as_bytes();
     match bytes.iter().rposition(|&byte| byte == b'/') {

@@ -1,6 +1,6 @@
-//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode, time and flags, in
-//! this order: a change of the owner takes rights of programs and bits of the mode away (chown(2)), and an access list changes
-//! the mode.
+//! What a file, folder or link gets at the receiver beside its content: owner, extended attributes, mode, time and
+//! flags. The order matters. A change of the owner removes capabilities and mode bits (chown(2)), and an access list
+//! changes the mode.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
@@ -32,9 +32,9 @@ pub struct Metadata {
     pub keep: Keep,
     /// Whether it acts as root.
     pub privileged: bool,
-    /// Whether owners can be changed, and special files made, by name: a confined process cannot.
+    /// Whether this process can change owners and make special files by name. A confined process cannot.
     pub by_name: bool,
-    /// What users and groups are called here.
+    /// The names of users and groups on this host.
     pub(super) names: HostNames,
     owners: Receivers,
     flags: Flags,
@@ -48,23 +48,23 @@ pub struct Metadata {
     without_flags: OnceLock<Vec<u8>>,
 }
 
-/// The mode and the modification time that something gets; absent where it keeps what it has.
+/// The mode and the modification time that an entry gets; absent if it keeps its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Gets {
     /// The mode.
     pub mode: Option<u32>,
-    /// The user and the group of the file here that had this mode.
+    /// The user and the group of the existing file with this mode.
     pub of: Option<(u32, u32)>,
     /// The time, in nanoseconds since 1970.
     pub mtime_ns: Option<i64>,
 }
 
-/// What of a file could not be kept.
+/// The attributes of a file that could not be kept, in words.
 pub type NotKept = Option<String>;
 
 impl Metadata {
-    /// What a user asks for, as far as this process can. One that is confined to a folder gives what an ordinary user's
-    /// can, because whoever has its login is not this host's root.
+    /// The attributes that the user asks for, as far as this process can set them. A process that is confined to a
+    /// folder can set what an ordinary user can, because the user of its login is not this host's root.
     pub fn new(keep: Keep, confined: bool) -> Self {
         let privileged = rustix::process::geteuid().is_root() && !confined;
         Self {
@@ -81,7 +81,7 @@ impl Metadata {
         }
     }
 
-    /// What a file gets that is to have that name.
+    /// What a new file with this name gets.
     pub fn of_file(&self, destination: &Destination, attributes: &Attributes) -> Gets {
         let (folder, name) = (&destination.folder, destination.name.as_slice());
         let there = || {
@@ -100,7 +100,7 @@ impl Metadata {
         }
     }
 
-    /// What a file gets that is there already, beside its content.
+    /// What an existing file gets that is the same.
     pub fn of_same_file(&self, attributes: &Attributes) -> Gets {
         Gets {
             mode: Some(attributes.mode).filter(|_| self.keep.perms),
@@ -109,7 +109,7 @@ impl Metadata {
         }
     }
 
-    /// What a folder gets with this mode.
+    /// What a folder gets, with this mode.
     pub fn of_folder(&self, mode: Option<u32>, attributes: &Attributes) -> Gets {
         let times = !self.keep.omit_dir_times;
         Gets {
@@ -123,12 +123,12 @@ impl Metadata {
         self.keep.times.then_some(attributes.mtime_ns)
     }
 
-    /// What is left of the mode of a source for what is new in a folder.
+    /// The part of a source's mode that a new entry in a folder gets.
     pub fn left(&self, mode: u32, folder: impl AsFd) -> u32 {
         left(mode, folder, self.umask)
     }
 
-    /// Whether files that were sent have the times of their sources.
+    /// Whether files that were sent get the times of their sources.
     pub fn has_times(&self) -> bool {
         self.keep.times && self.without_times.get().is_none()
     }
@@ -147,8 +147,8 @@ impl Metadata {
         }
     }
 
-    /// The mode in which a file without a name is made: that which it gets in most copies, so that it need not be given
-    /// one. Extended attributes can be given only to a file that its owner may write.
+    /// The mode with which a file without a name is made. It is the final mode in most copies, so that it need not be
+    /// set again. Extended attributes can be set only on a file that its owner may write.
     pub fn first_mode(attributes: &Attributes) -> Mode {
         match attributes.xattrs {
             None => Mode::from_raw_mode(attributes.mode & NEW_MODE),
@@ -156,7 +156,7 @@ impl Metadata {
         }
     }
 
-    /// Gives an open file what it is to have; what of it could not be kept, in words.
+    /// Sets the attributes of an open file. Returns, in words, what could not be kept.
     ///
     /// # Errors
     /// When mode or time are refused.
@@ -222,8 +222,8 @@ impl Metadata {
         }
     }
 
-    /// Whether a file that is there already has these flags, as far as they are kept and its file system has some. One
-    /// whose flags cannot be read is let be.
+    /// Whether an existing file has these flags, as far as they are kept and its file system has flags. If its flags
+    /// cannot be read, it counts as having them.
     pub(super) fn has_flags(&self, of: Of<'_>, wanted: Option<FileFlags>) -> bool {
         let Some(wanted) = wanted.filter(|_| self.keep.xattrs) else {
             return true;
@@ -252,7 +252,7 @@ impl Metadata {
         given
     }
 
-    /// Gives a modification time, where the file system keeps some.
+    /// Sets a modification time, if the file system keeps times.
     ///
     /// # Errors
     /// When it is refused.
@@ -261,7 +261,7 @@ impl Metadata {
         self.or_without_times(given, || stat_of_changeable(&file), display)
     }
 
-    /// Gives a symbolic link, or a special file, its modification time if that is kept.
+    /// Sets the modification time of a symbolic link or a special file, if times are kept.
     ///
     /// # Errors
     /// When it is refused.
@@ -294,7 +294,7 @@ impl Metadata {
         given
     }
 
-    /// A line each on modes, times and flags that the file system does not keep, if they were to be kept.
+    /// A line each about modes, times and flags that the user asks for and the file system does not keep.
     pub fn not_kept_by_system(&self) -> Vec<String> {
         let modes = self.without_modes.get().filter(|_| self.keep.perms);
         let modes = modes.map(|path| {
@@ -342,8 +342,8 @@ impl Metadata {
         given.err().map(|error| xattrs::refused(display, error))
     }
 
-    /// Gives a link or a special file, which is open as a path alone, extended attributes. `owned` says whether it has
-    /// the owner that it is to have: rights of programs and labels are not for another one.
+    /// Sets extended attributes of a link or a special file that is open with `O_PATH`. `owned` says whether its
+    /// owner is the right one. Capabilities and labels are not set for another owner.
     pub(super) fn give_xattrs_unopened(
         &self,
         file: impl AsFd,
@@ -379,7 +379,7 @@ impl Metadata {
         given.err().map(|error| owner_refused(display, error))
     }
 
-    /// Gives a symbolic link, or a special file, its owner.
+    /// Sets the owner of a symbolic link or a special file.
     pub fn give_owner_by_name(
         &self,
         folder: &OwnedFd,
@@ -401,7 +401,7 @@ impl Metadata {
         given.err().map(|error| owner_refused(display, error))
     }
 
-    /// Whether a file that is there already lacks something of this. Set-user-ID and set-group-ID that are not granted
+    /// Whether an existing file lacks any of these attributes. Set-user-ID and set-group-ID bits that are not granted
     /// stay as they are.
     pub fn lacks(&self, there: &Stat, attributes: &Attributes) -> bool {
         let granted = self.granted(FileType::from_raw_mode(there.st_mode));
@@ -413,8 +413,8 @@ impl Metadata {
             })
     }
 
-    /// Whether something has all of this, so that nothing is to be given. Extended attributes are not looked at: what
-    /// is to have some lacks them.
+    /// Whether an entry has all of these attributes, so that none must be set. Extended attributes are not compared:
+    /// an entry that should get some counts as lacking them.
     pub fn has(&self, there: &Stat, attributes: &Attributes, gets: Gets) -> bool {
         let owned = attributes.owner.as_ref().is_none_or(|owner| {
             let (user, group) = self.owners.of(owner);
@@ -429,7 +429,7 @@ impl Metadata {
             && gets.mtime_ns.is_none_or(|time| time == mtime_ns(there))
     }
 
-    /// Gives a file that is there already, open, owner and mode; what could not be kept, in words.
+    /// Sets owner and mode of an existing, open file. Returns, in words, what could not be kept.
     pub fn mend(
         &self,
         file: impl AsFd,

@@ -1,7 +1,7 @@
 //! Trees of files: found and read at the sender (`source`, `scan`, `unread`, `untold`, `source_links`, `source_holes`; `landing` says what of several sources lands where one
 //! has been before), which hands them out from its `queue` once the
 //! receiver has answered its `offers` with what is `needed` (`needed_other` of a dry run), in a `block` at a time of what is `ready`, or of a `supply` from memory. They are put in
-//! place and on stable storage at the receiver (`target`, `place`, `entered`, `draft`, `commit`, `durable`). A file's other names are told by its number at
+//! place and on stable storage at the receiver (`target`, `place`, `entered`, `draft`, `commit`, `finish`, `durable`). A file's other names are told by its number at
 //! the sender (`first_names`) and given last at the receiver (`other_names`). What else is kept of files is given in `metadata`, with the
 //! names of `owners`, `xattrs`, and `special_files`, or the modes of `new_modes`. What a copy that was cut has left is found
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
@@ -22,6 +22,7 @@ pub mod entry;
 pub mod expand;
 pub mod extraneous;
 pub mod filter_file;
+mod finish;
 pub mod first_names;
 pub mod flags;
 pub mod folders;

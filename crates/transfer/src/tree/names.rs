@@ -1,4 +1,4 @@
-//! A list of names below a source, as a file has them: on lines, or set apart by NUL bytes.
+//! Reads a list of names below a source from a file. The names are lines, or separated by NUL bytes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -36,10 +36,10 @@ impl<R: Read> NamesFile<R> {
         }
     }
 
-    /// The next names, as many as one message takes; the last ones say that they are.
+    /// The next names, as many as fit into one message. The last message is marked as such.
     ///
     /// # Errors
-    /// When the file cannot be read, or a name can be none.
+    /// When the file cannot be read, or contains an invalid name.
     pub fn next_names(&mut self) -> Result<Names, TransferError> {
         let mut names = Vec::from_iter(self.left.take());
         while names.len() < MAX_NAMES {

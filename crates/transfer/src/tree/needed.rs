@@ -1,4 +1,5 @@
-//! What is needed of what a sender offers: nothing where it is there, or where it is skipped for what is there.
+//! Which of the offered files the receiver needs. A file is not needed if the receiver has it, or if it is skipped
+//! because of what the receiver has.
 
 use std::os::fd::OwnedFd;
 
@@ -18,7 +19,7 @@ use crate::tree::skipped::TO_CHANGE;
 use crate::tree::stat::{is_moved, mtime_ns};
 use crate::tree::target::Target;
 
-/// What the receiver needs of a file that was offered.
+/// What the receiver needs of an offered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
     /// Nothing: it is there.
@@ -34,12 +35,13 @@ pub enum Need {
 }
 
 impl Placement {
-    /// What must be sent of a file: nothing if it is skipped for what is there or is not, or left out for it. One that is
-    /// the same gets its owner and mode. `not_kept` is told why one of them cannot be, and why a file is left out. A part that is of no use any more is
-    /// removed. If `only_look`, nothing changes.
+    /// What must be sent of a file: nothing if it is skipped or left out because of what is or is not at the target.
+    /// A file that is the same gets its owner and mode. `not_kept` is called with the reason if one of them cannot be
+    /// set, or if a file is left out. A useless part of the file is removed. If `only_look` is true, nothing is
+    /// changed.
     ///
     /// # Errors
-    /// When the peer names a source that the job has not.
+    /// When the peer names a source that is not in the job.
     pub fn needs(
         &self,
         file: &OfferedFile,
@@ -98,7 +100,7 @@ impl Placement {
         Ok(need)
     }
 
-    /// What is at a name below a target's folder. Files are offered folder by folder, so theirs is kept open.
+    /// What has this name below a target's folder. Files are offered folder by folder, so the folder is kept open.
     pub(super) fn look(
         &self,
         source: u16,
@@ -122,10 +124,10 @@ impl Placement {
         rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// What must be sent of a file that was compared with what is there, as [`Self::needs`].
+    /// What must be sent of a file whose content was compared with the existing one, as [`Self::needs`].
     ///
     /// # Errors
-    /// When the peer names a source that the job has not.
+    /// When the peer names a source that is not in the job.
     pub fn compared(
         &self,
         file: &OfferedFile,
@@ -166,7 +168,7 @@ impl Placement {
         }
     }
 
-    /// Opens what is there of an offered file, to be compared with it; `None` where that cannot be.
+    /// Opens the existing file for the comparison with an offered one; `None` if that is not possible.
     pub fn open_there(&self, file: &OfferedFile) -> Option<OwnedFd> {
         let (source, path) = file.content();
         let (target, relative) = self.relative(source, path).ok()?;
@@ -204,10 +206,10 @@ impl Placement {
         }
     }
 
-    /// Whether an entry that is no file is left as it is, or is not made, for what is at its name.
+    /// Whether an entry that is not a file is skipped because of what has its name.
     ///
     /// # Errors
-    /// When the peer names a source that the job has not.
+    /// When the peer names a source that is not in the job.
     pub(super) fn passes_over(&self, source: u16, path: &TreePath) -> Result<bool, TransferError> {
         let Skip { missing, there, .. } = self.skip;
         if !missing && !there {
@@ -221,7 +223,7 @@ impl Placement {
         })
     }
 
-    /// Looks for something of a name below a target; what is behind a symbolic link is not there.
+    /// Looks for a name below a target. Symbolic links are not followed.
     pub(super) fn find(&self, source: u16, target: &Target, relative: &[u8]) -> Result<(), Errno> {
         let folder = target.folder.as_ref().ok_or(Errno::NOENT)?;
         let path = if relative.is_empty() { b"." } else { relative };
@@ -247,7 +249,7 @@ pub(super) enum Skipped {
     IfEqual,
 }
 
-/// How a file is skipped for what is there, if it is.
+/// Whether and how a file is skipped because of an existing file.
 pub(super) fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Skipped> {
     if skip.there {
         return Some(Skipped::Untouched);
@@ -255,11 +257,10 @@ pub(super) fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Sk
     if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile {
         return None;
     }
-    let kept_ns = mtime_ns(there);
-    let same_time = same_time(file.mtime_ns, kept_ns);
-    if skip.newer && !same_time && kept_ns > file.mtime_ns {
+    if skip.newer && is_newer(there, file.mtime_ns) {
         return Some(Skipped::Untouched);
     }
+    let same_time = same_time(file.mtime_ns, mtime_ns(there));
     let same_size = u64::try_from(there.st_size) == Ok(file.size);
     let same = match skip.same {
         // Two times that were moved look the same and may be different ones.
@@ -272,7 +273,15 @@ pub(super) fn skipped(skip: Skip, file: &OfferedFile, there: &Stat) -> Option<Sk
     same.then_some(Skipped::Same)
 }
 
-/// Whether something there is a regular file of that size.
+/// Whether an existing entry is a regular file that was changed after this time.
+pub(super) fn is_newer(there: &Stat, sent_ns: i64) -> bool {
+    let kept_ns = mtime_ns(there);
+    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+        && !same_time(sent_ns, kept_ns)
+        && kept_ns > sent_ns
+}
+
+/// Whether an existing entry is a regular file of that size.
 pub(super) fn is_file_of(there: &Stat, size: u64) -> bool {
     FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
         && u64::try_from(there.st_size) == Ok(size)

@@ -1,5 +1,5 @@
-//! What a dry run says of what is no regular file: whether a copy would make it. What is there already would at most
-//! get another mode, owner or time, and is not needed.
+//! Whether a copy would make an entry that is not a regular file, for a dry run. An entry that exists already would
+//! get another mode, owner or time at most, and is not needed.
 
 use std::os::fd::OwnedFd;
 
@@ -10,13 +10,14 @@ use rustix::io::Errno;
 use crate::error::TransferError;
 use crate::tree::content::name_hash;
 use crate::tree::destination::open_folder;
-use crate::tree::needed::{Need, Skipped, skipped};
+use crate::tree::needed::{Need, Skipped, is_newer, skipped};
 use crate::tree::other_names::is_of;
 use crate::tree::place::{Placement, parent_and_name};
 use crate::tree::special_files::{is_node, node};
 
 impl Placement {
-    /// Whether a copy would make something that is no regular file. `not_kept` is told why it would be left out.
+    /// Whether a copy would make this entry, which is not a regular file. `not_kept` is called with the reason if it
+    /// would be left out.
     pub(super) fn needs_other(
         &self,
         file: &OfferedFile,
@@ -50,6 +51,9 @@ impl Placement {
                     return Ok(if stays { Need::Nothing } else { need });
                 }
                 First::Unlike => true,
+                First::Other if matches!(file.kind, Offered::HardLink { .. }) => {
+                    self.skip.newer && is_newer(stat, file.mtime_ns)
+                }
                 _ => is_there(&file.kind, folder, &relative, stat),
             },
             Err(_) => matches!(first, First::Unlike),

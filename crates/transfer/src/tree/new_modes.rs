@@ -1,22 +1,23 @@
-//! Modes of new files and folders where those of their sources are not kept: what the receiver leaves of them.
+//! Modes of new files and folders if the modes of their sources are not kept: the source's mode, less what the
+//! receiver takes away.
 
 use std::os::fd::AsFd;
 
 use howdah_wire::access_list::{DEFAULT_LIST, entries};
 use rustix::fs::{Mode, Stat};
 
-/// What a new file may be: special bits are not passed on.
+/// The mode bits that a new file can get. Special bits are not passed on.
 pub const NEW_MODE: u32 = 0o777;
 /// What a process may not give where that cannot be read.
 const USUAL_UMASK: u32 = 0o022;
 /// Longest access list that is read; that of more entries takes none of its bits away.
 const MAX_LIST_BYTES: usize = 64 << 10;
 
-/// The mode in which a folder is made that is to get one later: closed to all but its owner, and with the sticky bit,
-/// which means nothing there. It tells the folder from one that was there, also to a copy after one that was cut.
+/// The mode of a folder that gets its final mode later: closed to all but its owner, and with the sticky bit, which
+/// has no effect there. By this mode a copy recognizes a folder that it, or an interrupted copy, has made.
 pub const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
 
-/// The mode in which a folder is made that gets its own at the end; `perms` says whether that is its source's.
+/// The first mode of a folder that gets its final mode at the end. `perms` says whether that is its source's mode.
 pub fn new_folder_mode(perms: bool) -> Mode {
     if perms { Mode::RWXU } else { UNFINISHED }
 }
@@ -24,12 +25,12 @@ pub fn new_folder_mode(perms: bool) -> Mode {
 /// An access list of the folder above takes bits of the owner away, and a folder may have its group from there.
 const TOLD_BY: u32 = 0o1077;
 
-/// Whether a folder was made in the mode [`UNFINISHED`].
+/// Whether a folder has the mode [`UNFINISHED`].
 pub fn is_unfinished(folder: &Stat) -> bool {
     folder.st_mode & TOLD_BY == UNFINISHED.as_raw_mode() & TOLD_BY
 }
 
-/// What this process does not let others do with what it makes (umask(2)). To ask the system call would change it for a
+/// The umask of this process (umask(2)). The system call is not used to read it, because that would change it for a
 /// moment, for all threads.
 pub fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -38,7 +39,8 @@ pub fn umask() -> u32 {
     umask.unwrap_or(USUAL_UMASK)
 }
 
-/// What is left of the mode of a source in a folder: what the folder's access list for new files says, or else `umask`.
+/// The part of a source's mode that a new entry in a folder gets. The folder's default access list decides or,
+/// without one, `umask`.
 pub fn left(mode: u32, folder: impl AsFd, umask: u32) -> u32 {
     let mut list = vec![0; MAX_LIST_BYTES];
     let listed = match rustix::fs::fgetxattr(folder, DEFAULT_LIST, &mut list) {

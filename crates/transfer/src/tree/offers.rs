@@ -1,5 +1,5 @@
-//! Files that are offered before they are sent: what the receiver may be told now, and what it answers. A dry run offers
-//! all else, too.
+//! Files that are offered before they are sent: which offers can be made now, and the answers. A dry run offers
+//! entries of all kinds.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ enum Mode {
     Negotiate,
 }
 
-/// Files to be offered or offered, in order.
+/// Files that are not offered yet, and files with an open offer, in order.
 #[derive(Debug)]
 pub struct Offers {
     mode: Mode,
@@ -31,7 +31,7 @@ pub struct Offers {
     pending: VecDeque<Entry>,
     offered: usize,
     /// What they take of memory, in bytes.
-    held_bytes: usize,
+    memory_bytes: usize,
     /// The number of the next file to be offered.
     next: u64,
     /// Offers that wait for their answer,
@@ -66,7 +66,7 @@ impl Default for Offers {
             mode: Mode::Unknown,
             pending: VecDeque::new(),
             offered: 0,
-            held_bytes: 0,
+            memory_bytes: 0,
             next: 0,
             open: 0,
             most_open: MAX_OFFERS_OPEN,
@@ -75,12 +75,12 @@ impl Default for Offers {
 }
 
 impl Offers {
-    /// Has more of them open: the receiver holds them until their files are compared.
-    pub fn hold_more(&mut self) {
+    /// Allows more open offers, because the receiver answers each only when its files are compared.
+    pub fn open_more(&mut self) {
         self.most_open = MAX_COMPARED_OFFERS_OPEN;
     }
 
-    /// Takes the receiver's word on whether its destination is new; the files that need no offer then.
+    /// Notes whether the receiver's destination is new. Returns the files that then need no offer.
     pub fn accept(&mut self, fresh: bool) -> VecDeque<Entry> {
         if !fresh {
             self.mode = Mode::Negotiate;
@@ -88,7 +88,7 @@ impl Offers {
         }
         self.mode = Mode::Fresh;
         self.offered = 0;
-        self.held_bytes = 0;
+        self.memory_bytes = 0;
         self.open = 0;
         std::mem::take(&mut self.pending)
     }
@@ -105,7 +105,7 @@ impl Offers {
 
     /// Adds a file to be offered.
     pub fn add(&mut self, file: Entry) {
-        self.held_bytes += file.held_bytes();
+        self.memory_bytes += file.memory_bytes();
         self.pending.push_back(file);
     }
 
@@ -114,12 +114,12 @@ impl Offers {
         self.pending.len()
     }
 
-    /// What those take of memory, in bytes.
-    pub fn held_bytes(&self) -> usize {
-        self.held_bytes
+    /// The memory of those, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
-    /// Whether all files there are have been offered.
+    /// Whether all files so far were offered.
     pub fn all_offered(&self) -> bool {
         self.pending.len() == self.offered
     }
@@ -134,7 +134,7 @@ impl Offers {
         self.next - self.offered as u64
     }
 
-    /// The next offer that can be made now. While more may come, it waits to be full.
+    /// The next offer, if one can be made now. While more files may come, only a full offer is made.
     pub fn take(&mut self, all_found: bool) -> Option<Offer> {
         let unoffered = self.pending.len() - self.offered;
         let enough = if all_found { 1 } else { MAX_OFFERED_FILES };
@@ -168,7 +168,7 @@ impl Offers {
         Some(offer)
     }
 
-    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order.
+    /// Handles the answer to the oldest open offer. `howdah_wire::Conversation` has checked the order.
     pub fn answer(&mut self, answer: Answer) -> Vec<Answered> {
         self.open = self.open.saturating_sub(1);
         let mut found = answer.found.into_iter().peekable();
@@ -176,7 +176,7 @@ impl Offers {
         let files = answer.needed.into_iter().enumerate();
         let answered = files.map_while(|(index, needed)| {
             let entry = self.pending.pop_front()?;
-            self.held_bytes -= entry.held_bytes();
+            self.memory_bytes -= entry.memory_bytes();
             self.offered = self.offered.saturating_sub(1);
             let there = found.next_if(|found| usize::from(found.index) == index);
             let other = other_xattrs.next_if(|other| usize::from(*other) == index);
@@ -190,7 +190,7 @@ impl Offers {
         answered.collect()
     }
 
-    /// The files that the receiver asks to be compared; `howdah_wire::Conversation` has checked that they are offered.
+    /// The files that the receiver wants to compare. `howdah_wire::Conversation` has checked that they were offered.
     ///
     /// # Errors
     /// When one of them is not.
@@ -224,7 +224,7 @@ impl Offers {
     }
 }
 
-/// Whether the receiver can have these parts of a file.
+/// Whether these can be parts of the file.
 pub fn can_be_of(there: &[Span], entry: &Entry) -> bool {
     let (Some(last), Kind::File { size, .. }) = (there.last(), &entry.kind) else {
         return there.is_empty();

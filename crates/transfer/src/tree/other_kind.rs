@@ -1,4 +1,4 @@
-//! What of the target goes though the source has its name, because it is of another kind.
+//! Entries of the target that are removed although the source has their name, because they are of another kind.
 
 use howdah_wire::{Extraneous, Kind, TreePath};
 use rustix::fs::AtFlags;
@@ -10,7 +10,7 @@ use crate::tree::place::parent_and_name;
 use crate::tree::stat::kind_of;
 
 impl Run<'_> {
-    /// Notes a folder with all that is in it, though the source has its name.
+    /// Notes a folder with all that is in it, although the source has its name.
     pub(super) fn take_in_the_way(
         &mut self,
         source: u16,
@@ -27,7 +27,7 @@ impl Run<'_> {
         }
     }
 
-    /// Notes what has the name of a folder and is none, if it would go when that is made.
+    /// Notes an entry that is not a folder and has a folder's name, if making the folder would remove it.
     pub(super) fn note_before_folder(
         &mut self,
         source: u16,

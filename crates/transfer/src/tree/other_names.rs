@@ -1,4 +1,4 @@
-//! Other names of files, given when all files have their first ones: hard links.
+//! Hard links: other names of files, which are made when all files have their first names.
 
 use std::os::fd::OwnedFd;
 
@@ -11,7 +11,7 @@ use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
 use crate::tree::destination::{link_open, temporary_name};
 use crate::tree::later::Later;
-use crate::tree::needed::is_file_of;
+use crate::tree::needed::{is_file_of, is_newer};
 use crate::tree::part::{self, part_name};
 use crate::tree::place::{Placement, not_asked_for, same_time};
 use crate::tree::reach::INSIDE;
@@ -35,10 +35,11 @@ pub struct OtherName {
 }
 
 impl Placement {
-    /// Keeps another name of a file until all files have their first ones.
+    /// Keeps another name of a file until all files have their first names.
     ///
     /// # Errors
-    /// When the user asked for no hard links, the peer names a source that the job has not, or it cannot be kept.
+    /// When the user has not asked for hard links, when the peer names a source that is not in the job, or when the
+    /// name cannot be kept.
     pub fn note_other_name(&self, name: &OtherName) -> Result<(), TransferError> {
         if !self.metadata.keep.hard_links {
             return Err(not_asked_for("a hard link"));
@@ -56,10 +57,11 @@ impl Placement {
             .map_err(|error| TransferError::path("link", &target.display(&relative), error))
     }
 
-    /// Gives files their other names. `left_out` is told of each that cannot be given, and why; `stop` ends it early.
+    /// Gives files their other names. `left_out` is called for each name that cannot be made, with the reason. `stop`
+    /// ends it early.
     ///
     /// # Errors
-    /// When what was kept cannot be read back; [`TransferError::Cancelled`] when it was stopped.
+    /// When the names cannot be read back; [`TransferError::Cancelled`] when it was stopped.
     pub fn give_other_names(
         &self,
         stop: impl Fn() -> bool,
@@ -103,10 +105,21 @@ impl Placement {
             .map_err(failed)?;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
         if !is_of(name.size, name.mtime_ns, &stat, self.metadata.has_times()) {
-            return Err(refused("that is not the file that was sent"));
+            return Err(refused(
+                match self.skip.newer && is_newer(&stat, name.mtime_ns) {
+                    true => "that is newer than the source's file, which was not sent",
+                    false => "that is not the file that was sent",
+                },
+            ));
         }
         let (folder, own) = (&destination.folder, destination.name.as_slice());
         if part::is_named(folder, own, &file).map_err(failed)? {
+            return Ok(());
+        }
+        if self.skip.newer
+            && let Ok(there) = rustix::fs::statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)
+            && is_newer(&there, name.mtime_ns)
+        {
             return Ok(());
         }
         match link_open(&file, folder, own) {
@@ -124,7 +137,7 @@ impl Placement {
     }
 }
 
-/// Whether this is the file that was sent under the first name; its time tells that too where it has that of its source.
+/// Whether this is the file that was sent under the first name. If times are kept, its time is compared too.
 pub(super) fn is_of(size: u64, sent_ns: i64, stat: &Stat, with_time: bool) -> bool {
     is_file_of(stat, size) && (!with_time || same_time(sent_ns, mtime_ns(stat)))
 }

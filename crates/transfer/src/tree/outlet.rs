@@ -1,8 +1,7 @@
-//! A pipe that the near end writes a file into: its parts come in any order and leave in theirs.
+//! A pipe into which the near end writes a file. Its parts arrive in any order, and are written in the right one.
 //!
-//! A part that comes early waits in memory, and the stream that brought it goes on, while no more wait than
-//! [`MAX_EARLY_BYTES`]. Then streams wait, their sockets fill, and the sender waits, too: so does it where whoever
-//! reads the pipe is slow.
+//! A part that comes early waits in memory, and its stream continues, up to [`MAX_EARLY_BYTES`] in all. Beyond that
+//! streams wait, their sockets fill, and the sender waits too. The same happens if the reader of the pipe is slow.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -29,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Where poll(2) says that it can be written to, a pipe takes so much without blocking (`PIPE_BUF`).
 const UNBLOCKED_BYTES: usize = 4096;
 
-/// The pipe, and what is on its way into it.
+/// The pipe, and the data on its way into it.
 #[derive(Debug)]
 pub struct Outlet {
     pipe: OwnedFd,
@@ -68,11 +67,11 @@ impl Outlet {
         }
     }
 
-    /// Takes a part that was verified; waits while too much waits that comes behind what is missing.
+    /// Adds a verified part. Waits while there are too many early parts.
     ///
     /// # Errors
-    /// When it is of another file, or of what has come; why the pipe cannot be written to; and
-    /// [`TransferError::Cancelled`] when `stop` says so.
+    /// When the part is of another file, or has come before; when the pipe cannot be written to; and
+    /// [`TransferError::Cancelled`] when `stop` returns true.
     pub fn take(
         &self,
         piece: &FilePiece,
@@ -99,7 +98,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// The work of the thread that writes: all parts, in their order.
+    /// The work of the writing thread: writes all parts, in their order.
     ///
     /// # Errors
     /// When the pipe cannot be written to.
@@ -131,10 +130,10 @@ impl Outlet {
         Ok(())
     }
 
-    /// Waits until all has been written; its digest.
+    /// Waits until everything is written. Returns the digest.
     ///
     /// # Errors
-    /// When something is missing though no more comes, and [`TransferError::Cancelled`] when `stop` says so.
+    /// When a part is missing and nothing more comes, and [`TransferError::Cancelled`] when `stop` returns true.
     pub fn finish(&self, stop: impl Fn() -> bool) -> Result<Checksum, TransferError> {
         let mut state = lock(&self.state);
         let Some(digest) = state.digest else {
@@ -151,7 +150,7 @@ impl Outlet {
         Ok(digest)
     }
 
-    /// Whether whoever reads the pipe is waited for.
+    /// Whether this end waits for the reader of the pipe.
     pub fn is_busy(&self) -> bool {
         lock(&self.state).writing
     }

@@ -1,4 +1,4 @@
-//! To whom files belong: users and groups by number and name, looked up in the host's own directories.
+//! Owners and groups of files, by number and name, looked up in the host's own directories.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,7 +15,7 @@ use crate::end::abort::lock;
 /// Answers that are remembered, at most, of each kind.
 const MAX_KNOWN: usize = 4096;
 
-/// Answers of directories, which may be asked over a network.
+/// Remembered answers of directories, because a lookup may use a network.
 #[derive(Debug)]
 struct Known<K, V>(Mutex<HashMap<K, V>>);
 
@@ -40,7 +40,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
     }
 }
 
-/// What this host calls users and groups, as it is told.
+/// The names that this host sends for users and groups.
 #[derive(Debug, Default)]
 pub struct HostNames {
     keep: Keep,
@@ -49,7 +49,7 @@ pub struct HostNames {
 }
 
 impl HostNames {
-    /// Those that are told as far as names are.
+    /// The lookup of names, if names are sent.
     pub fn new(keep: Keep) -> Self {
         Self {
             keep,
@@ -94,7 +94,7 @@ pub struct Senders {
 }
 
 impl Senders {
-    /// Those that are told as far as they are kept.
+    /// The lookup of owners, as far as they are kept.
     pub fn new(keep: Keep) -> Self {
         Self {
             keep,
@@ -103,7 +103,7 @@ impl Senders {
         }
     }
 
-    /// To whom a file belongs, if that is kept.
+    /// The user and group of a file, if they are kept.
     pub fn of(&self, stat: &Stat) -> Option<Arc<Owner>> {
         if !self.keep.tells_owners() {
             return None;
@@ -131,7 +131,7 @@ pub struct Receivers {
 }
 
 impl Receivers {
-    /// Those that are given as far as they are kept, and as this process can.
+    /// The owners that are set, as far as they are kept and this process can set them.
     pub fn new(keep: Keep, privileged: bool) -> Self {
         let groups = match keep.group && !privileged {
             true => own_groups(),
@@ -146,7 +146,7 @@ impl Receivers {
         }
     }
 
-    /// The user and the group that a file gets, by number; absent where it keeps the one it has.
+    /// The user and the group that a file gets, by number; absent if it keeps its own.
     pub fn of(&self, owner: &Owner) -> (Option<u32>, Option<u32>) {
         let user = (self.keep.owner && self.privileged).then(|| self.user(&owner.user));
         let group = self.keep.group.then(|| self.group(&owner.group));
@@ -154,12 +154,12 @@ impl Receivers {
         (user, group)
     }
 
-    /// The number that a sender's user has here.
+    /// The number on this host of a sender's user.
     pub fn user(&self, told: &Account) -> u32 {
         self.number(told, &self.users_known, user_number)
     }
 
-    /// The number that a sender's group has here.
+    /// The number on this host of a sender's group.
     pub fn group(&self, told: &Account) -> u32 {
         self.number(told, &self.groups_known, group_number)
     }

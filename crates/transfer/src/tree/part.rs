@@ -1,8 +1,8 @@
-//! The file beside a target in which what comes of it waits for the rest, `.NAME.howdah-part`.
+//! The file `.NAME.howdah-part` beside a target. It contains what has arrived of an incomplete file.
 //!
-//! Its name follows from the target's alone, so the next copy finds what one that was cut has left. While
-//! it is written it is locked (flock), so two copies never write the same one. Who shares the folder can
-//! put anything at that name: only a regular file of this user with no other name is taken.
+//! Its name follows from the target's name alone, so the next copy finds what an interrupted one has left. While it
+//! is written it is locked (flock), so two copies never write the same part. Anybody who can write in the folder can
+//! put anything there under that name. So only a regular file of this user with no other name is used.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, SystemTime};
@@ -27,7 +27,7 @@ const OF_ANOTHER: &str = "it belongs to another user";
 /// How often another copy may take the name away between two looks at it.
 const ATTEMPTS: usize = 8;
 
-/// Why no such file can be used.
+/// Why a part cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unusable {
     /// Another copy is writing it.
@@ -60,15 +60,15 @@ pub fn part_name(name: &[u8]) -> Vec<u8> {
     [b".", &name[..most], &unique, SUFFIX].concat()
 }
 
-/// Whether a name is that of a part.
+/// Whether a name is the name of a part.
 pub fn is_part_name(name: &[u8]) -> bool {
     name.starts_with(b".") && name.ends_with(SUFFIX) && name.len() > 1 + SUFFIX.len()
 }
 
-/// The part of that name, open and locked; `None` if there is none.
+/// Opens and locks the part with that name; `None` if there is none.
 ///
 /// # Errors
-/// When there is one that cannot be used.
+/// When there is one, and it cannot be used.
 pub fn existing(folder: impl AsFd, name: &[u8]) -> Result<Option<OwnedFd>, Unusable> {
     for _ in 0..ATTEMPTS {
         // Opened so, a device does nothing and a FIFO waits for nobody.
@@ -104,7 +104,7 @@ pub fn existing(folder: impl AsFd, name: &[u8]) -> Result<Option<OwnedFd>, Unusa
     Err(Unusable::Busy)
 }
 
-/// The part of that name, open and locked, made if there is none; whether it was there.
+/// Opens and locks the part with that name, and makes it if there is none. Returns whether it existed.
 ///
 /// # Errors
 /// When it cannot be used or made.
@@ -131,7 +131,7 @@ pub fn open(folder: impl AsFd, name: &[u8]) -> Result<(OwnedFd, bool), Unusable>
     Err(Unusable::Busy)
 }
 
-/// Removes the part of that name if nobody is writing it; whether it is gone.
+/// Removes the part with that name if no copy is writing it. Returns whether there is none any more.
 pub fn remove(folder: impl AsFd, name: &[u8]) -> bool {
     match existing(&folder, name) {
         Ok(None) => true,
@@ -158,7 +158,7 @@ fn remove_of_another(folder: impl AsFd, name: &[u8]) -> Result<bool, Unusable> {
     Ok(true)
 }
 
-/// Whether what was found under a name may be what a copy is writing at this moment.
+/// Whether a copy may be writing the entry with this name now.
 pub fn in_use(folder: impl AsFd, name: &[u8], found: &Stat) -> bool {
     let part = is_part_name(name);
     if !part && !is_temporary_name(name) {
@@ -196,10 +196,10 @@ pub fn lock(file: impl AsFd) -> Result<(), Unusable> {
     }
 }
 
-/// Whether the name is that of this file.
+/// Whether this file has that name.
 ///
 /// # Errors
-/// When one of them cannot be asked.
+/// When one of them cannot be examined.
 pub fn is_named(folder: impl AsFd, name: &[u8], file: impl AsFd) -> Result<bool, Errno> {
     let named = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(false),
@@ -287,32 +287,6 @@ mod tests {
             assert!(!remove(&folder, name.as_bytes()) && at(name).symlink_metadata().is_ok());
         }
         assert_eq!(fs::read(at("victim")).unwrap(), b"precious");
-        if rustix::process::geteuid().is_root() {
-            fs::write(at("foreign"), b"x").unwrap();
-            std::os::unix::fs::chown(at("foreign"), Some(12345), None).unwrap();
-            let error = open(&folder, b"foreign").unwrap_err();
-            assert_eq!(error, Unusable::Foreign("it belongs to another user"));
-        }
-    }
-
-    #[test]
-    fn root_removes_what_a_cut_copy_has_given_to_another_user_unless_one_writes_it() {
-        if !rustix::process::geteuid().is_root() {
-            return;
-        }
-        let base = tempfile::tempdir().unwrap();
-        let folder = File::open(base.path()).unwrap();
-        let path = base.path().join("part");
-        fs::write(&path, b"x").unwrap();
-        std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-        let writes = File::open(&path).unwrap();
-        lock(&writes).unwrap();
-        assert!(!remove(&folder, b"part") && path.exists());
-        drop(writes);
-        fs::hard_link(&path, base.path().join("other")).unwrap();
-        assert!(!remove(&folder, b"part") && path.exists());
-        fs::remove_file(base.path().join("other")).unwrap();
-        assert!(remove(&folder, b"part") && !path.exists());
     }
 
     #[test]

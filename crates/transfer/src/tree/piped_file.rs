@@ -1,5 +1,5 @@
-//! A file whose content a pipe gives at the other end, so that its size comes last. It has a name when the end of the
-//! pipe has come, and all is as the sender read it.
+//! A file whose content comes from a pipe at the other end, so that its size is known last. It gets its name when the
+//! end of the pipe has come, and everything is as the sender has read it.
 
 use std::sync::{Arc, Mutex};
 
@@ -48,7 +48,7 @@ impl Default for PipedFile {
 }
 
 impl PipedFile {
-    /// What it is written to, which `make` makes for the first part.
+    /// The draft into which it is written. `make` makes it for the first part.
     ///
     /// # Errors
     /// Those of `make`.
@@ -65,10 +65,10 @@ impl PipedFile {
         Ok(draft)
     }
 
-    /// Adds a part that is written and verified; the file if that was the last that was missing.
+    /// Adds a part that is written and verified. Returns the file if no part is missing.
     ///
     /// # Errors
-    /// When it is of what has come already, and those of [`Self::seal`].
+    /// When the part has come before, and those of [`Self::seal`].
     pub fn add(
         &self,
         piece: &PipedPiece,
@@ -99,10 +99,10 @@ impl PipedFile {
         state.completed()
     }
 
-    /// Takes the sender's word on what its pipe gave in all; the file if nothing of that is missing.
+    /// Notes the sender's size and digest of the whole. Returns the file if no part is missing.
     ///
     /// # Errors
-    /// When it was said before, or is not what has come.
+    /// When they came before, or do not match what has arrived.
     pub fn seal(
         &self,
         size: u64,
@@ -121,7 +121,7 @@ impl PipedFile {
         state.completed()
     }
 
-    /// Whether all has come and is sealed.
+    /// Whether everything has arrived, with size and digest.
     pub fn is_complete(&self) -> bool {
         lock(&self.0).complete
     }

@@ -4,7 +4,6 @@
 //! symbolic link. A file does not have its name until it is complete; `draft` says where it is until
 //! then.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,57 +14,56 @@ use rustix::io::Errno;
 
 use crate::end::abort::lock;
 use crate::error::{TransferError, plain};
-use crate::tree::destination::{Destination, open_as_path, open_folder, temporary_name};
+use crate::tree::destination::{Destination, open_as_path, temporary_name};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
-use crate::tree::entered::{OpenFolders, enter};
+use crate::tree::entered::OpenFolders;
 use crate::tree::folders::{Folder, FolderMode, Folders};
 use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
-use crate::tree::new_modes::{NEW_MODE, is_unfinished, left, umask};
+use crate::tree::new_modes::is_unfinished;
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
 use crate::tree::refused::{Judged, Refusing};
 use crate::tree::room::{Foreseen, Room};
 use crate::tree::spool::Spool;
 use crate::tree::target::Target;
-use crate::tree::unfinished;
 
 /// The receiving side's file system, below the targets of one job.
 #[derive(Debug)]
 pub struct Placement {
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     pub(super) metadata: Metadata,
     pub(super) open: Mutex<OpenFolders>,
-    /// The folder in which an offered file was looked for last: of which source, and where.
+    /// The folder in which an offered file was looked for last: the source, the path, and the open folder.
     pub(super) looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     pub(super) folders: Mutex<Folders>,
-    /// Held while a folder is made that has a mark.
+    /// Locked while a folder with a mark is made.
     pub(super) marking: Mutex<()>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
-    /// What may go for what is placed.
+    /// What may be removed to make room for an entry.
     pub(super) room: Arc<Room>,
-    /// Folders that have names of something else, and go with what the source has not.
+    /// Folders whose names belong to something else in the source. They are removed with what is not at the source.
     pub(super) in_the_way: Mutex<Spool<(u16, TreePath)>>,
-    /// What waits for that; absent where nothing is removed, or no more.
+    /// The entries that wait for the removal; absent if there is no removal, or it is done.
     pub(super) waiting: Mutex<Option<Vec<Later>>>,
     pub(super) foreseen: Mutex<Foreseen>,
-    /// Folders for which something is left out.
+    /// Folders that are the reason for entries that were left out.
     pub(super) refusing: Mutex<Refusing>,
     /// The folder in which files were offered last.
     pub(super) judged: Mutex<Option<Judged>>,
-    /// Files that stay, and are flushed one by one.
+    /// Files that are not replaced, and are flushed one by one.
     pub(super) skipped: Mutex<Spool<(u16, TreePath)>>,
-    /// Where names have changed that are not on stable storage yet.
+    /// Folders with changed names that are not on stable storage yet.
     pub(super) unflushed: durable::Unflushed,
     /// Whether it was said that no file can be gone on with.
     without_parts: AtomicBool,
     pub(super) handover: Handover,
     pub(super) skip: Skip,
-    /// Whether what is placed has to outlive a power cut.
+    /// Whether entries have to survive a power cut.
     pub(super) durable: bool,
-    /// Whether a list says what is sent, and the source itself only if it names that.
+    /// Whether a list says what is sent. The source folder itself is sent only if the list names it.
     pub(super) named: bool,
 }
 
@@ -96,26 +94,27 @@ impl Placement {
         }
     }
 
-    /// The same, where a list says what is sent or does not.
+    /// The same, for a job with or without a list of names.
     #[must_use]
     pub fn named(self, named: bool) -> Self {
         Self { named, ..self }
     }
 
-    /// The same, where what is placed has to outlive a power cut or need not.
+    /// The same, for entries that have to survive a power cut or need not.
     #[must_use]
     pub fn durable(self, durable: bool) -> Self {
         Self { durable, ..self }
     }
 
-    /// The same, where other things are skipped than usual.
+    /// The same, with other rules on what is skipped.
     #[must_use]
     pub fn skipping(mut self, skip: Skip) -> Self {
         self.skip = skip;
         self
     }
 
-    /// The same, where more is kept of files, as far as a process can that is confined to a folder or not.
+    /// The same, with these attributes of files kept. `confined` says whether this process is confined to a folder,
+    /// so that it cannot set all of them.
     #[must_use]
     pub fn keeping(self, keep: Keep, confined: bool) -> Self {
         Self {
@@ -124,20 +123,20 @@ impl Placement {
         }
     }
 
-    /// Whether the job has other sources, which can be placed where one cannot.
+    /// Whether the job has more than one source, so that others can be placed if one cannot.
     pub(super) fn has_other_targets(&self) -> bool {
         self.targets.len() > 1
     }
 
-    /// What files get.
+    /// The attributes that files get.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The path of an entry relative to the folder its target is in.
+    /// The path of an entry relative to the folder of its target.
     ///
     /// # Errors
-    /// When the peer names a source that the job has not.
+    /// When the peer names a source that is not in the job.
     pub(super) fn relative(
         &self,
         source: u16,
@@ -157,7 +156,7 @@ impl Placement {
     /// Notes that an entry has a new name, so that [`Self::finish`] puts it on stable storage.
     ///
     /// # Errors
-    /// When its folder cannot be asked what it is.
+    /// When its folder cannot be examined.
     pub fn note_named(&self, destination: &Destination) -> Result<(), TransferError> {
         self.unflushed
             .note(&destination.folder, &destination.display)
@@ -166,12 +165,12 @@ impl Placement {
     /// Notes that names in a folder have changed, so that [`Self::finish`] puts them on stable storage.
     ///
     /// # Errors
-    /// When it cannot be asked what it is.
+    /// When the folder cannot be examined.
     pub fn note_changed(&self, folder: &Arc<OwnedFd>, display: &[u8]) -> Result<(), TransferError> {
         self.unflushed.note(folder, display)
     }
 
-    /// Puts all names that were noted on stable storage, until `stop` says so.
+    /// Puts all names that were noted on stable storage, until `stop` returns true.
     ///
     /// # Errors
     /// When the storage fails; [`TransferError::Cancelled`] when it was stopped.
@@ -179,15 +178,15 @@ impl Placement {
         self.unflushed.flush(stop)
     }
 
-    /// The folder in which a source lands; `None` where there is none, also because a dry run has not made it.
+    /// The folder into which a source is copied; `None` if there is none, also because a dry run has not made it.
     pub fn folder_of(&self, source: u16) -> Option<&Arc<OwnedFd>> {
         self.targets.get(usize::from(source))?.folder.as_ref()
     }
 
-    /// The destination of an entry; folders above it that are missing are made.
+    /// The destination of an entry. Missing folders above it are made.
     ///
     /// # Errors
-    /// When a folder cannot be made or entered; [`TransferError::Refused`] when others can.
+    /// When a folder cannot be made or entered; [`TransferError::Refused`] if other entries can be placed.
     pub fn destination(&self, source: u16, path: &TreePath) -> Result<Destination, TransferError> {
         let (target, relative) = self.relative(source, path)?;
         let display = target.display(&relative);
@@ -209,7 +208,7 @@ impl Placement {
         })
     }
 
-    /// Starts a file that comes whole, and is to have these attributes; see [`Draft`].
+    /// Starts a file that comes as a whole and gets these attributes; see [`Draft`].
     ///
     /// # Errors
     /// When it cannot be made.
@@ -225,7 +224,7 @@ impl Placement {
         Draft::create(destination, size, mode, self.metadata.keep.sparse)
     }
 
-    /// Starts the file that a pipe at the other end gives.
+    /// Starts the file that comes from a pipe at the other end.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -235,8 +234,8 @@ impl Placement {
         Draft::create(destination, 0, PRIVATE, false)
     }
 
-    /// Starts a file that comes in parts, or goes on with what an earlier copy has left of it; says why, if
-    /// the next copy cannot go on with this one.
+    /// Starts a file that comes in parts, or continues with what an earlier copy has left of it. Returns the reason
+    /// if the next copy will not be able to continue with this file.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -274,8 +273,7 @@ impl Placement {
         Ok((draft, why))
     }
 
-    /// Makes a folder. Its attributes are set by [`Self::finish`], when nothing in it changes any
-    /// more.
+    /// Makes a folder. Its attributes are set by [`Self::finish`], after the last change in it.
     ///
     /// # Errors
     /// When it cannot be made or entered.
@@ -328,10 +326,10 @@ impl Placement {
         })
     }
 
-    /// Makes a symbolic link; one that is there already is replaced. What of it could not be kept, in words.
+    /// Makes a symbolic link. An existing link is replaced. Returns, in words, what could not be kept.
     ///
     /// # Errors
-    /// When it cannot be made; [`TransferError::InTheWay`] when something stays that has its name.
+    /// When it cannot be made; [`TransferError::InTheWay`] when something with its name is not replaced.
     pub fn link(
         &self,
         source: u16,
@@ -383,143 +381,9 @@ impl Placement {
         let why = |error| TransferError::path("set the time of", display, error).to_string();
         Ok(not_kept.or_else(|| given.err().map(why)))
     }
-
-    /// Gives the folders their attributes, the innermost first, when no name in them changes any more, and puts all
-    /// names on stable storage if `sync` says so, until `stop` does. The marks of folders go last of all, because by
-    /// them the same command finds the folders again. `not_kept` is told what of them cannot be kept, and why.
-    ///
-    /// # Errors
-    /// When a folder cannot be changed or the storage fails; [`TransferError::Cancelled`] when it was
-    /// stopped.
-    pub fn finish(
-        &self,
-        sync: bool,
-        stop: impl Fn() -> bool,
-        not_kept: impl Fn(String),
-    ) -> Result<(), TransferError> {
-        let folders = std::mem::take(&mut *lock(&self.folders));
-        // These may be marked, and to take a mark away sets a time. Modes that they had come last.
-        let mut tops = BTreeMap::new();
-        let given = folders.each(|folder, mode| {
-            if stop() {
-                return Err(TransferError::Cancelled);
-            }
-            if folder.path.is_root() {
-                let had = matches!(folder.mode, FolderMode::Had(_));
-                tops.insert((had, folder.source), (folder, mode));
-                return Ok(());
-            }
-            let why = self.set_attributes_of(&folder, mode)?;
-            why.into_iter().for_each(&not_kept);
-            Ok(())
-        });
-        if given.is_err() {
-            *lock(&self.folders) = folders;
-            return given;
-        }
-        if sync {
-            self.flush_skipped(&stop, &not_kept)?;
-            self.unflushed.flush(&stop)?;
-        }
-        self.remove_marks()?;
-        let gets = |source| tops.contains_key(&(false, source));
-        for target in &self.targets {
-            if self.named && target.name.is_none() && !gets(0) {
-                self.leave_new(target)?;
-            }
-        }
-        for (&(had, source), (folder, mode)) in &tops {
-            if had && self.metadata.keep.perms && gets(source) {
-                continue;
-            }
-            let why = self.set_attributes_of(folder, *mode)?;
-            why.into_iter().for_each(&not_kept);
-        }
-        if sync {
-            self.unflushed.flush(stop)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Gives the folder that takes what a list names the mode of any new folder, if it was made for that and gets no
-    /// other.
-    fn leave_new(&self, target: &Target) -> Result<(), TransferError> {
-        let Some(folder) = &target.folder else {
-            return Ok(());
-        };
-        let given = rustix::fs::fstat(folder).and_then(|stat| match is_unfinished(&stat) {
-            true => rustix::fs::fchmod(folder, left(NEW_MODE, folder, umask()).into()),
-            false => Ok(()),
-        });
-        given.map_err(|error| TransferError::path("set the mode of", &target.folder_path, error))
-    }
-
-    fn remove_marks(&self) -> Result<(), TransferError> {
-        for target in &self.targets {
-            let (Some(folder), Some(source)) = (&target.folder, &target.renamed) else {
-                continue;
-            };
-            let name = target.name.as_deref().unwrap_or(b".");
-            if let Ok(made) = enter(folder, name)
-                && unfinished::is_of(&made, source)
-            {
-                let display = target.display(name);
-                unfinished::remove(&made)
-                    .map_err(|error| TransferError::path("finish", &display, error))?;
-                self.unflushed.note(&Arc::new(made), &display)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn set_attributes_of(
-        &self,
-        folder: &Folder,
-        mode: Option<u32>,
-    ) -> Result<NotKept, TransferError> {
-        if let (FolderMode::Had(_), Some(mode)) = (folder.mode, mode) {
-            return self.close_to_owner(folder, mode);
-        }
-        let gets = self.metadata.of_folder(mode, &folder.attributes);
-        let (target, relative) = self.relative(folder.source, &folder.path)?;
-        let display = target.display(&relative);
-        let there = target.folder.as_ref();
-        match there.map(|root| open_folder(root, &relative)) {
-            // Something else has its name now, and is not to go for it again.
-            Some(Err(Errno::NOTDIR | Errno::LOOP)) => return Ok(None),
-            Some(Ok(there))
-                if rustix::fs::fstat(&there)
-                    .is_ok_and(|stat| self.metadata.has(&stat, &folder.attributes, gets)) =>
-            {
-                // Whoever gave it that may not have put it on stable storage.
-                self.unflushed.note(&Arc::new(there), &display)?;
-                return Ok(None);
-            }
-            _ => {}
-        }
-        // What was said of a folder for which something is left out is enough.
-        let unless_said = |why: String| Some(why).filter(|_| !self.is_refusing(&display));
-        let open = match self.folder(folder.source, target, &relative) {
-            Err(TransferError::Refused(why)) => return Ok(unless_said(why)),
-            other => other?,
-        };
-        let failed = |error| TransferError::path("set mode and time of", &display, error);
-        let given = self
-            .metadata
-            .give(&open, &folder.attributes, gets, &display);
-        let not_kept = match given {
-            Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
-                unless_said(failed(error).to_string())
-            }
-            other => other.map_err(failed)?,
-        };
-        self.unflushed.note(&open, &display)?;
-        Ok(not_kept)
-    }
 }
 
-/// A peer sends what this copy's user has not asked for.
+/// The error that a peer has sent something that the user has not asked for.
 pub(super) fn not_asked_for(what: &str) -> TransferError {
     TransferError::Here(format!(
         "the other end broke the protocol: {what} that was not asked for"
@@ -552,7 +416,7 @@ fn link_beside(folder: &OwnedFd, name: &[u8], link: &LinkTarget) -> Result<Vec<u
     make(&unique).map(|()| unique)
 }
 
-/// The folder an entry is in, empty for the target's own, and its last name.
+/// The folder of an entry, empty for the target folder itself, and its last name.
 pub(super) fn parent_and_name(relative: &[u8]) -> (&[u8], &[u8]) {
     match relative.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&relative[..slash], &relative[slash + 1..]),

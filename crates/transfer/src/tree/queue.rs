@@ -1,7 +1,7 @@
-//! What is left to send, handed out block by block to whichever stream is free.
+//! The queue of what has to be sent. A stream that is free takes the next block.
 //!
-//! Streams take the next block themselves, so a slow stream holds none of the others back. Blocks
-//! shrink towards the end so that all streams end together.
+//! Because streams take blocks themselves, a slow stream does not delay the others. Blocks become smaller towards the
+//! end, so that all streams end together.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use crate::tree::offers::{Answered, Needs, Offers, can_be_of};
 use crate::tree::ready::Ready;
 use crate::tree::supply::{Supplied, Supply};
 
-/// Entries that may wait, somewhat more than may be offered; the scan waits beyond that.
+/// The most entries that wait, somewhat more than may be offered. The scan waits when there are more.
 pub(crate) const MAX_WAITING: usize = 20 * 1024;
 /// What they may take of memory, in bytes: in a deep tree most of that is paths.
 const MAX_WAITING_BYTES: usize = 6 << 20;
@@ -83,16 +83,17 @@ impl Queue {
         }
     }
 
-    /// The same, where the receiver holds offers until they are compared, if `by_content` says so.
+    /// The same, for a job that compares files by their content if `by_content` is true. The receiver then answers an
+    /// offer only when its files are compared.
     #[must_use]
     pub fn comparing(self, by_content: bool) -> Self {
         if by_content {
-            lock(&self.state).offers.hold_more();
+            lock(&self.state).offers.open_more();
         }
         self
     }
 
-    /// Has this sent from memory; nothing is scanned then.
+    /// Sends this from memory. Nothing is scanned then.
     pub fn add_memory(&self, memory: Memory) {
         let mut state = lock(&self.state);
         if let Memory::Bytes(bytes) = memory {
@@ -103,7 +104,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Adds what a pipe gave; waits while each stream has a block to take. The pipe is read no further then.
+    /// Adds a block from a pipe. Waits while there is a block for each stream, so that the pipe is read no further.
     ///
     /// # Errors
     /// [`TransferError::Cancelled`] when this end stops.
@@ -124,7 +125,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds what the scan found; waits while too much is waiting.
+    /// Adds an entry from the scan. Waits while too many entries wait.
     ///
     /// # Errors
     /// [`TransferError::Cancelled`] when this end stops.
@@ -159,13 +160,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Has so many streams get blocks, and no others.
+    /// Sets the number of streams that get blocks.
     pub fn use_streams(&self, streams: u16) {
         lock(&self.state).streams = streams.max(1);
         self.changed.notify_all();
     }
 
-    /// Takes a file that cannot be read after all out of the account.
+    /// Subtracts a file that cannot be read after all from the counts.
     pub fn leave_out(&self, size: u64) {
         let mut state = lock(&self.state);
         state.scanned.files -= 1;
@@ -178,7 +179,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Takes the receiver's word on whether its destination is new.
+    /// Notes whether the receiver's destination is new.
     pub fn accept(&self, fresh: bool) {
         let mut state = lock(&self.state);
         for entry in state.offers.accept(fresh) {
@@ -187,7 +188,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Has `say` make all offers that can be made now, in order.
+    /// Calls `say` with all offers that can be made now, in order.
     pub fn make_offers(&self, mut say: impl FnMut(Offer)) {
         let mut state = lock(&self.state);
         let all_found = state.scanned.complete;
@@ -196,11 +197,11 @@ impl Queue {
         }
     }
 
-    /// Takes the answer to the oldest open offer; `howdah_wire::Conversation` has checked its order. Gives the source
-    /// and path of each file whose content the receiver does not need.
+    /// Handles the answer to the oldest open offer. `howdah_wire::Conversation` has checked the order. Returns the
+    /// source and path of each file whose content the receiver does not need.
     ///
     /// # Errors
-    /// When the receiver has more of a file than there is.
+    /// When the receiver reports more of a file than there is.
     pub fn answer(&self, answer: Answer) -> Result<Vec<(u16, TreePath)>, ProtocolError> {
         let mut there = Vec::new();
         let mut state = lock(&self.state);
@@ -245,7 +246,7 @@ impl Queue {
         Ok(there)
     }
 
-    /// The files that the receiver asks to be compared; `howdah_wire::Conversation` has checked that they are offered.
+    /// The files that the receiver wants to compare. `howdah_wire::Conversation` has checked that they were offered.
     ///
     /// # Errors
     /// When one of them is not.
@@ -253,27 +254,27 @@ impl Queue {
         lock(&self.state).offers.asked(compare)
     }
 
-    /// Notes that a file has holes, and of the part `beyond`, which was not taken yet, that it is one.
+    /// Notes that a file has holes, and that the part `beyond`, which was not taken yet, is one.
     pub fn note_hole(&self, file: &BigFile, beyond: Option<Span>) {
         lock(&self.state).ready.note_hole(file, beyond);
     }
 
-    /// Notes what was read of a part that is being compared.
+    /// Notes the hash of a part that is being compared.
     pub fn note_read(&self, file: u64, offset: u64, checksum: Checksum) {
         lock(&self.state).ready.note_read(file, offset, checksum);
     }
 
-    /// Takes a part out of what is being compared: its file is not sent.
+    /// Cancels the comparison of a part, because its file is not sent.
     pub fn forget(&self, file: u64, offset: u64) {
         lock(&self.state).ready.forget(file, offset);
         self.changed.notify_all();
     }
 
-    /// Takes the receiver's word on a part that was compared; the part if it is the same. One that
+    /// Handles the receiver's result on a part that was compared. Returns the part if it is the same. A part that
     /// differs is sent next.
     ///
     /// # Errors
-    /// When that part was not to be compared.
+    /// When that part was not being compared.
     pub fn checked(&self, checked: &Checked) -> Result<Option<Unchecked>, ProtocolError> {
         let unchecked = lock(&self.state).ready.checked(checked)?;
         self.changed.notify_all();
@@ -285,7 +286,7 @@ impl Queue {
         lock(&self.state).ready.unchecked()
     }
 
-    /// What the scan has found so far; complete once all of it that must be offered is.
+    /// What the scan has found so far. It is complete once all offers that are needed are made.
     pub fn scanned(&self) -> Scanned {
         let state = lock(&self.state);
         let complete = state.scanned.complete && state.offers.all_offered();
@@ -295,7 +296,7 @@ impl Queue {
         }
     }
 
-    /// Files that the receiver has already, and their bytes.
+    /// Files that the receiver already has, and their bytes.
     pub fn skipped(&self) -> Scanned {
         lock(&self.state).skipped
     }
@@ -305,7 +306,7 @@ impl Queue {
         lock(&self.state).offers.accepted()
     }
 
-    /// Offers that wait for their answer, and files that have one.
+    /// The number of open offers, and of files with an answer.
     pub fn offers(&self) -> (usize, u64) {
         let state = lock(&self.state);
         (state.offers.open(), state.offers.answered())
@@ -316,7 +317,7 @@ impl Queue {
         lock(&self.state).ready.taken()
     }
 
-    /// Dry run: notes what the receiver would remove.
+    /// In a dry run: notes what the receiver would remove.
     pub fn list_extraneous(&self, found: Vec<Extraneous>) {
         let listed = &mut lock(&self.state).listed;
         found
@@ -324,18 +325,18 @@ impl Queue {
             .for_each(|extraneous| listed.add_extraneous(extraneous));
     }
 
-    /// Dry run: what would be sent or made, and each file that is there.
+    /// In a dry run: what would be sent or made, and each existing file.
     pub fn take_listed(&self) -> Listing {
         std::mem::take(&mut lock(&self.state).listed)
     }
 
-    /// Dry run: the folders, links and special files that it would make.
+    /// In a dry run: the folders, links and special files that would be made.
     pub fn passed(&self) -> Totals {
         lock(&self.state).passed
     }
 
-    /// The unsent bytes with which a stream should not take a block now; `None`: it need not look. When little is
-    /// left, a stream that has taken more than it sends would end after all others.
+    /// With this many unsent bytes or more, a stream should not take a block now; `None` if there is no such bound.
+    /// When little is left, a stream with many unsent bytes would end after all others.
     pub fn unsent_at_most(&self) -> Option<u32> {
         let state = lock(&self.state);
         let limit = self.block_limit(&state);
@@ -344,7 +345,7 @@ impl Queue {
         (all_known && comes && limit < RESTRAINED_BYTES).then_some((limit / 2) as u32)
     }
 
-    /// The next block for a stream if there is one now.
+    /// The next block for a stream, if there is one now.
     pub fn try_next(&self, stream: u16) -> Option<Block> {
         let block = self.take(&mut lock(&self.state), stream);
         if !matches!(block, None | Some(Block::Memory(_))) {
@@ -353,10 +354,11 @@ impl Queue {
         block
     }
 
-    /// Waits for the next block for a stream; `None` when there will be none.
+    /// Waits for the next block for a stream; `None` if there will be none.
     ///
     /// # Errors
-    /// [`TransferError::Cancelled`] when this end stops, and what `look` says, which is asked each moment.
+    /// [`TransferError::Cancelled`] when this end stops, and errors of `look`, which is called again and again while
+    /// it waits.
     pub fn next_block(
         &self,
         stream: u16,
@@ -419,7 +421,7 @@ impl State {
     /// Whether so much waits that the scan has to.
     fn is_full(&self) -> bool {
         self.ready.waiting() + self.offers.pending() >= MAX_WAITING
-            || self.ready.held_bytes() + self.offers.held_bytes() >= MAX_WAITING_BYTES
+            || self.ready.memory_bytes() + self.offers.memory_bytes() >= MAX_WAITING_BYTES
     }
 
     fn exhausted(&self) -> bool {

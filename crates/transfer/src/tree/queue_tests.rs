@@ -240,15 +240,15 @@ fn what_waits_has_a_bound_in_memory_too_and_leaves_as_much_as_it_came() {
             found: Vec::new(),
             other_xattrs: Vec::new(),
         };
-        let held = || {
+        let in_memory = || {
             let state = lock(&queue.state);
-            state.ready.held_bytes() + state.offers.held_bytes()
+            state.ready.memory_bytes() + state.offers.memory_bytes()
         };
-        while held() < MAX_WAITING_BYTES {
+        while in_memory() < MAX_WAITING_BYTES {
             std::thread::yield_now();
         }
-        while !scan.is_finished() || held() > 0 {
-            assert!(held() < MAX_WAITING_BYTES + 4096);
+        while !scan.is_finished() || in_memory() > 0 {
+            assert!(in_memory() < MAX_WAITING_BYTES + 4096);
             for offer in offers(&queue) {
                 queue.answer(answer(offer)).unwrap();
             }

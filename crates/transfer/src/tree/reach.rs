@@ -1,4 +1,4 @@
-//! Where the paths lead that a near end names: anywhere that the far user may, or beneath one folder.
+//! What a near end's paths may reach: everything that the far user may, or what is beneath one folder.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ const TRIES: usize = 100;
 /// How the kernel resolves a path beneath the folder: whatever would lead out fails with EXDEV.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
-/// Below a source, or a destination, nothing but what is in it is opened, whatever becomes of its
-/// names meanwhile.
+/// How the kernel resolves names below a source or a destination: nothing outside of it is opened, even if its names
+/// change meanwhile.
 pub(crate) const INSIDE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_SYMLINKS);
 
-/// What a near end reaches at a far end. By default all that the far user does.
+/// What a near end can reach at a far end. By default, everything that the far user can.
 #[derive(Debug, Default, Clone)]
 pub struct Reach {
     folder: Option<Arc<OwnedFd>>,
@@ -28,8 +28,8 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// What is beneath a folder and nothing else, to be changed or to be read alone. Every path begins at the
-    /// folder, `/x` and `~/x` as well as `x`; `..` and symbolic links lead as far as its own edge.
+    /// Only what is beneath a folder, to read and write, or to read only. Every path begins at the folder: `/x` and
+    /// `~/x` as well as `x`. `..` and symbolic links do not leave it.
     pub fn beneath(folder: OwnedFd, read_only: bool) -> Self {
         Self {
             folder: Some(Arc::new(folder)),
@@ -42,7 +42,7 @@ impl Reach {
         self.folder.is_some()
     }
 
-    /// Why nothing may be written; `None` where it may.
+    /// Why nothing may be written; `None` if it may.
     pub(crate) fn forbids_writing(&self) -> Option<TransferError> {
         let words = "this login may only read here, so nothing is copied to it; \
                      copy from it, or ask the administrator of this host for one that may write";
@@ -50,7 +50,7 @@ impl Reach {
             .then(|| TransferError::Here(words.to_owned()))
     }
 
-    /// Why this end connects to no other far end; `None` where it may.
+    /// Why this end may not connect to another far end; `None` if it may.
     pub(crate) fn forbids_connecting(&self) -> Option<TransferError> {
         let words = "this login is for copies alone and connects to no other host";
         self.folder
@@ -58,7 +58,7 @@ impl Reach {
             .then(|| TransferError::Here(words.to_owned()))
     }
 
-    /// The home folder to which `~` leads, given the far user's.
+    /// The folder that `~` stands for, given the far user's home folder.
     pub(crate) fn home<'a>(&self, own: Option<&'a [u8]>) -> Option<&'a [u8]> {
         match self.folder {
             Some(_) => Some(b"/"),
@@ -83,7 +83,7 @@ impl Reach {
         opened
     }
 
-    /// What a path leads to, through symbolic links.
+    /// What a path points to, following symbolic links.
     pub(crate) fn stat(&self, path: &[u8]) -> Result<Stat, Errno> {
         match self.folder {
             Some(_) => rustix::fs::fstat(self.open(path, OFlags::PATH)?.as_fd()),

@@ -1,5 +1,5 @@
-//! What can be sent at once, cut into blocks: small files are packed, big ones sliced, and parts that the receiver
-//! may have are compared first.
+//! Entries that can be sent at once, cut into blocks. Small files are packed, and big ones sliced. Parts that the
+//! receiver may already have are compared first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -17,7 +17,7 @@ const WHOLE_BYTES: u64 = 256 << 10;
 const MAX_PACK_BYTES: u64 = 1 << 20;
 /// Most small files in one block.
 const MAX_PACK_FILES: usize = 256;
-/// Parts that are being compared, at most. Each may hold a file open at the receiver.
+/// The most parts that are compared at a time. Each may keep a file open at the receiver.
 pub(super) const MAX_UNCHECKED: usize = 64;
 /// Files with holes that are on the way, about at most: then no other file is begun that takes several pieces. Holes cost
 /// no bytes, so a stream that is slow could hold pieces of any number of files, and each of these is open at the receiver.
@@ -28,8 +28,8 @@ const MAX_HOLED: usize = 64;
 pub struct Ready {
     /// With what the receiver may have of each.
     entries: VecDeque<(Entry, Vec<Span>)>,
-    /// What they take of memory, in bytes.
-    held_bytes: usize,
+    /// The memory of the entries, in bytes.
+    memory_bytes: usize,
     bytes: u64,
     slicing: Option<(Arc<BigFile>, Slicing)>,
     /// Parts that are being compared, by the file's number and the part's offset.
@@ -42,18 +42,18 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Adds something, of which the receiver may have these parts.
+    /// Adds an entry. The receiver may already have these parts of it.
     pub fn add(&mut self, entry: Entry, there: Vec<Span>) {
         if let Kind::File { size, .. } = entry.kind {
             self.bytes += size;
         }
-        self.held_bytes += entry.held_bytes();
+        self.memory_bytes += entry.memory_bytes();
         self.entries.push_back((entry, there));
     }
 
     fn pop(&mut self) -> Option<(Entry, Vec<Span>)> {
         let (entry, there) = self.entries.pop_front()?;
-        self.held_bytes -= entry.held_bytes();
+        self.memory_bytes -= entry.memory_bytes();
         Some((entry, there))
     }
 
@@ -62,22 +62,22 @@ impl Ready {
         self.entries.len()
     }
 
-    /// What they take of memory, in bytes.
-    pub fn held_bytes(&self) -> usize {
-        self.held_bytes
+    /// The memory of the entries, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
-    /// What of all is to be taken, in bytes.
+    /// Bytes that are not taken yet.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Files, folders and links that were taken.
+    /// The number of files, folders and links that were taken.
     pub fn taken(&self) -> u64 {
         self.next_number
     }
 
-    /// Whether nothing is left, nor being compared.
+    /// Whether nothing is left to be sent or compared.
     pub fn is_over(&self) -> bool {
         self.entries.is_empty()
             && self.slicing.is_none()
@@ -85,7 +85,7 @@ impl Ready {
             && self.differing.is_empty()
     }
 
-    /// The next block, of at most `limit` bytes, if there is one now.
+    /// The next block of at most `limit` bytes, if there is one now.
     pub fn next(&mut self, limit: u64) -> Option<Block> {
         if let Some((file, span)) = self.differing.pop_front() {
             self.bytes -= span.len;
@@ -149,7 +149,7 @@ impl Ready {
         Some(Block::There(file, span))
     }
 
-    /// Notes that a file has holes, and of the part `beyond`, which was not taken yet, that it is one.
+    /// Notes that a file has holes, and that the part `beyond`, which was not taken yet, is one.
     pub fn note_hole(&mut self, file: &BigFile, beyond: Option<Span>) {
         file.holed.get_or_init(|| Arc::clone(&self.holed));
         if let (Some(beyond), Some((slicing_file, slicing))) = (beyond, &mut self.slicing)
@@ -164,23 +164,23 @@ impl Ready {
         self.next_number
     }
 
-    /// Notes what was read of a part that is being compared.
+    /// Notes the hash of a part that is being compared.
     pub fn note_read(&mut self, file: u64, offset: u64, checksum: Checksum) {
         if let Some(unchecked) = self.unchecked.get_mut(&(file, offset)) {
             unchecked.checksum = Some(checksum);
         }
     }
 
-    /// Takes a part out of what is being compared: its file is not sent.
+    /// Cancels the comparison of a part, because its file is not sent.
     pub fn forget(&mut self, file: u64, offset: u64) {
         self.unchecked.remove(&(file, offset));
     }
 
-    /// Takes the receiver's word on a part that was compared; the part if it is the same. One that
+    /// Handles the receiver's result on a part that was compared. Returns the part if it is the same. A part that
     /// differs is sent next.
     ///
     /// # Errors
-    /// When that part was not to be compared.
+    /// When that part was not being compared.
     pub fn checked(&mut self, checked: &Checked) -> Result<Option<Unchecked>, ProtocolError> {
         let Checked { file, span, same } = checked;
         let known = self.unchecked.remove(&(*file, span.offset));

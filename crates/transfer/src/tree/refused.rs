@@ -1,8 +1,8 @@
-//! What of the target cannot be written though the rest can: it is named and left out. A folder is named once for all
-//! that belongs in it.
+//! Entries of the target that cannot be written although others can. They are left out, and the user is told. If a
+//! folder is the reason, it is named once for all of its entries.
 //!
-//! The copy still ends where nothing can be written: in the folder that everything lands in, or on its file system if
-//! that is read-only.
+//! The copy ends with an error if nothing can be written: if the target folder refuses, or its file system is
+//! read-only.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,7 +27,7 @@ use crate::tree::target::Target;
 /// Folders of which it is kept that they refuse something.
 const MAX_FOLDERS: usize = 4096;
 
-/// Where in the target something is refused.
+/// The place in the target at which an entry is refused.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     /// The folder that everything lands in.
@@ -93,26 +93,27 @@ const ENTER: &str = "enter folder";
 const MAKE: &str = "make folder";
 
 /// A file of this size every file system holds, in bytes.
-const ANY_HOLDS_BYTES: u64 = i32::MAX as u64;
+const ANY_TAKES_BYTES: u64 = i32::MAX as u64;
 
-/// Whether a file of `size` bytes is too large for the file system of an open file. A hole is asked for in its last byte,
-/// which Linux refuses for that before it asks the file system (`vfs_fallocate` in fs/open.c), and which changes nothing.
+/// Whether a file of `size` bytes is too large for the file system of an open file. The check asks for a hole at the
+/// last byte. Linux refuses that before it asks the file system (`vfs_fallocate` in fs/open.c), and nothing is
+/// changed.
 pub(super) fn is_too_large(file: impl AsFd, size: u64) -> bool {
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    size > ANY_HOLDS_BYTES
+    size > ANY_TAKES_BYTES
         && (i64::try_from(size).is_err()
             || rustix::fs::fallocate(file, hole, size - 1, 1) == Err(Errno::FBIG))
 }
 
 /// Whether a file of `size` bytes is too large for the folder at a path, or for the innermost above it that is there. Where
 /// no file can be made without a name that shows when it comes.
-fn cannot_hold(root: &OwnedFd, folder: &[u8], size: u64) -> bool {
+fn takes_no_such_size(root: &OwnedFd, folder: &[u8], size: u64) -> bool {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     match open_folder(root, folder) {
         Ok(open) => rustix::fs::openat(&open, ".", flags, PRIVATE)
             .is_ok_and(|file| is_too_large(&file, size)),
         Err(Errno::NOENT) if !folder.is_empty() => {
-            cannot_hold(root, parent_and_name(folder).0, size)
+            takes_no_such_size(root, parent_and_name(folder).0, size)
         }
         Err(_) => false,
     }
@@ -183,20 +184,20 @@ impl Destination {
         }
     }
 
-    /// Why something cannot be made in its folder.
+    /// The error of making an entry in its folder.
     pub(crate) fn not_made(&self, action: &str, error: Errno) -> TransferError {
         let at = self.at();
         at.error(action, at.of_making(error), error).0
     }
 
-    /// Why something that has been made cannot get the name.
+    /// The error of giving an entry its name.
     pub(crate) fn not_placed(&self, action: &str, error: Errno) -> TransferError {
         let at = self.at();
         at.error(action, at.of_placing(error), error).0
     }
 }
 
-/// What was found of a folder in which files are offered one behind the other.
+/// The result of examining a folder in which files are offered one after the other.
 #[derive(Debug)]
 pub(super) struct Judged {
     source: u16,
@@ -267,19 +268,19 @@ impl Placement {
         }
     }
 
-    /// Whether it was said of a folder that something is left out for it.
+    /// Whether a folder was named as the reason for an entry that was left out.
     pub(super) fn is_refusing(&self, display: &[u8]) -> bool {
         lock(&self.refusing).contains(display)
     }
 
-    /// The same of a folder, or one that it is in.
+    /// The same for a folder or one of the folders above it.
     pub(super) fn is_within_refusing(&self, target: &Target, relative: &[u8]) -> bool {
         let slashes = (0..relative.len()).filter(|&at| relative[at] == b'/');
         let mut ends = slashes.chain([relative.len()]);
         ends.any(|end| self.is_refusing(&target.display(&relative[..end])))
     }
 
-    /// Why a file that is needed cannot be written, as far as that shows before it comes.
+    /// Why a needed file cannot be written, as far as that can be found out before it is sent.
     pub(super) fn foreseen_refusal(
         &self,
         file: &OfferedFile,
@@ -293,7 +294,7 @@ impl Placement {
             return Some(why);
         }
         let refused = |error| TransferError::refused("write", &target.display(relative), error);
-        if file.size > ANY_HOLDS_BYTES && cannot_hold(root, above, file.size) {
+        if file.size > ANY_TAKES_BYTES && takes_no_such_size(root, above, file.size) {
             return Some(refused(Errno::FBIG).to_string());
         }
         match there {
@@ -380,5 +381,5 @@ impl Placement {
     }
 }
 
-/// Folders that refuse something, by their whole paths.
+/// Folders that refuse an entry, by their whole paths.
 pub(super) type Refusing = HashSet<Vec<u8>>;

@@ -1,4 +1,4 @@
-//! Takes away what the target has and the source has not.
+//! Removes what is at the target and not at the source.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use crate::tree::place::{Placement, parent_and_name};
 /// The folder in which something was removed last.
 type Open = Option<(u16, Vec<u8>, Arc<OwnedFd>)>;
 
-/// Removes them, and counts that in `removed`; how many could not be. What has gone meanwhile is neither.
+/// Removes these entries, and counts them in `removed`. Returns how many could not be removed. An entry that has
+/// disappeared meanwhile counts as neither.
 ///
 /// # Errors
-/// [`TransferError::Cancelled`] when `stop` says so: what is removed stays so.
+/// [`TransferError::Cancelled`] when `stop` returns true. What was removed by then stays removed.
 pub fn remove(
     placement: &Placement,
     candidates: &Candidates,

@@ -1,6 +1,6 @@
-//! Room for what is copied, where something of another kind has its name: what is no folder goes for a folder, and an
-//! empty folder for what is none. A folder with something in it is removed with what the source has not, if that is
-//! removed (`later`), and stays otherwise.
+//! Makes room for an entry if something of another kind has its name. A file is removed for a folder, and an empty
+//! folder for anything else. A folder that is not empty is removed only if the job removes what is not at the source
+//! (`later`), and stays otherwise.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::tree::spool::Spool;
 use crate::tree::stat::special;
 use crate::tree::target::Target;
 
-/// What has gone so, and what may.
+/// What was removed in this way, and what may be.
 #[derive(Debug, Default)]
 pub struct Room {
     /// Of a job that removes what the source has not.
@@ -49,7 +49,7 @@ impl Room {
         self.removed.load(Ordering::Relaxed)
     }
 
-    /// Whether the job removes what the source has not.
+    /// Whether the job removes what is not at the source.
     pub fn deletes(&self) -> bool {
         self.delete.is_some()
     }
@@ -72,7 +72,7 @@ impl Room {
         })
     }
 
-    /// Removes what has the name of a folder and is none.
+    /// Removes an entry that has a folder's name and is not a folder.
     ///
     /// # Errors
     /// [`TransferError::InTheWay`] when it stays.
@@ -109,7 +109,7 @@ impl Room {
         }
     }
 
-    /// Removes an empty folder that has the name of something else.
+    /// Removes an empty folder whose name belongs to something else.
     ///
     /// # Errors
     /// [`TransferError::InTheWay`] when it stays.
@@ -155,7 +155,7 @@ pub(super) fn device_stays(there: &Stat, display: &[u8]) -> Option<TransferError
 }
 
 impl Placement {
-    /// The same, for a job that removes what the source has not, or does not.
+    /// The same, for a job that does or does not remove what is not at the source.
     #[must_use]
     pub fn deleting(mut self, delete: Option<Delete>) -> Self {
         self.room = Arc::new(Room::new(delete));
@@ -163,18 +163,18 @@ impl Placement {
         self
     }
 
-    /// What may go for what is placed, and has gone.
+    /// What may be removed to make room, and what was removed.
     pub fn room(&self) -> &Room {
         &self.room
     }
 
-    /// Takes what was noted of folders that have names of something else.
+    /// Takes the list of folders whose names belong to something else.
     pub fn take_in_the_way(&self) -> Spool<(u16, TreePath)> {
         std::mem::take(&mut *lock(&self.in_the_way))
     }
 
-    /// Why something that is needed will not have its name, for what has it; `None` where it will. Of a dry run, what would
-    /// go for it is noted.
+    /// Why a needed entry will not get its name, because of what has it; `None` if it will. In a dry run, notes what
+    /// would be removed for it.
     pub(super) fn kept_out(
         &self,
         file: &OfferedFile,
@@ -216,7 +216,7 @@ impl Placement {
         }
     }
 
-    /// Says what would go for a folder that is needed.
+    /// Notes what would be removed for a needed folder.
     pub(super) fn foresee_folder(&self, target: &Target, relative: &[u8]) {
         // Those that a job removes are found with the others, and the name by which the source itself is called stays.
         let is_top = target.name.is_some() && parent_and_name(relative).0.is_empty();
@@ -236,12 +236,12 @@ impl Placement {
         }
     }
 
-    /// What a dry run has found that would go without being extraneous, since it was asked last.
+    /// What a dry run has found, since the last call, that would be removed without being extraneous.
     pub fn foreseen(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.foreseen).lines)
     }
 
-    /// Notes a folder that has the name of something else, and goes with what is in it.
+    /// Notes a folder whose name belongs to something else. It is removed with everything in it.
     pub(super) fn note_in_the_way(&self, source: u16, path: &TreePath) {
         if let Some(folder) = self.folder_of(source) {
             // Where that cannot be kept the folder stays.
@@ -250,7 +250,7 @@ impl Placement {
     }
 }
 
-/// What a dry run says of what would go.
+/// The report of a dry run on what would be removed.
 #[derive(Debug, Default)]
 pub(super) struct Foreseen {
     lines: Vec<String>,

@@ -1,4 +1,4 @@
-//! A scan of the sources: each folder is read once, before the folders in it.
+//! Scans the sources. Each folder is read once, before its subfolders.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,10 +22,10 @@ use crate::tree::untold::{UNTOLD, has_untold};
 use crate::tree::xattrs::{Of, way};
 
 impl Sources {
-    /// Walks all sources, folders before what is in them, and hands out what is there.
+    /// Walks all sources, and calls `found` for each entry. A folder comes before its entries.
     ///
     /// # Errors
-    /// Of `found`, and when this host can read nothing any more.
+    /// Errors of `found`, and when this host can read nothing any more.
     pub fn scan(
         &self,
         found: &mut dyn FnMut(Found) -> Result<(), TransferError>,

@@ -1,4 +1,4 @@
-//! What a file gets that is there already and is not sent.
+//! The attributes that an existing file gets that is not sent.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,7 +17,7 @@ use crate::tree::stat::mtime_ns;
 use crate::tree::target::Target;
 use crate::tree::xattrs::{self, Of};
 
-/// How a file that is there is opened to be read or changed.
+/// How an existing file is opened to be read or changed.
 pub(super) const TO_CHANGE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -37,8 +37,8 @@ fn open_beside(folder: &OwnedFd, relative: &[u8], there: &Stat) -> Result<OwnedF
 }
 
 impl Placement {
-    /// Gives a file that is there owner and mode where it lacks them, and its time if `with_time` says so; what could not
-    /// be kept, in words.
+    /// Sets owner and mode of an existing file if they differ, and its time if `with_time` is true. Returns, in
+    /// words, what could not be kept.
     pub(super) fn mend(
         &self,
         target: &Target,
@@ -76,7 +76,8 @@ impl Placement {
         }
     }
 
-    /// Notes that a file that stays is to be on stable storage too: nobody knows whether who wrote it has flushed it.
+    /// Notes that an existing file that is not replaced has to be put on stable storage too. It is not known whether
+    /// the program that wrote it has flushed it.
     ///
     /// # Errors
     /// When that cannot be kept.
@@ -107,8 +108,8 @@ impl Placement {
         kept.map_err(|error| TransferError::path("flush", &target.display(relative), error))
     }
 
-    /// Flushes the files that stay on file systems that cannot be flushed as a whole, until `stop` says so. `not_kept` is
-    /// told which of them cannot be.
+    /// Flushes the existing files on file systems that cannot be flushed as a whole, until `stop` returns true.
+    /// `not_kept` is called for each file that cannot be flushed.
     ///
     /// # Errors
     /// When the storage fails; [`TransferError::Cancelled`] when it was stopped.
@@ -137,7 +138,8 @@ impl Placement {
         })
     }
 
-    /// Whether a file has these extended attributes, as far as they are kept. One that cannot be read is let be.
+    /// Whether a file has these extended attributes, as far as they are kept. If they cannot be read, it counts as
+    /// having them.
     pub(super) fn has_xattrs(
         &self,
         folder: &OwnedFd,
@@ -158,10 +160,10 @@ impl Placement {
             && self.metadata.has_flags(of, wanted.flags)
     }
 
-    /// Gives a file that was not sent what it is to have; what of that could not be kept, in words.
+    /// Sets the attributes of a file that was not sent. Returns, in words, what could not be kept.
     ///
     /// # Errors
-    /// When the user asked for no extended attributes, or the peer names a source that the job has not.
+    /// When the user has not asked for extended attributes, or the peer names a source that is not in the job.
     pub fn give_attributes(
         &self,
         source: u16,

@@ -1,4 +1,4 @@
-//! Cuts one file into parts: first what the receiver lacks, to be sent, then what it may have, to be
+//! Cuts one file into parts: first those that the receiver lacks, to be sent, then those that it may have, to be
 //! compared.
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use blake3::hazmat::left_subtree_len;
 use howdah_wire::Span;
 use howdah_wire::limits::MAX_PIECE_BYTES;
 
-/// What is still to be cut of one file.
+/// The rest of a file that is not cut yet.
 #[derive(Debug)]
 pub struct Slicing {
     lacking: VecDeque<Span>,
@@ -20,7 +20,7 @@ pub struct Slicing {
 }
 
 impl Slicing {
-    /// All of a file of `size` bytes, more than one, of which the receiver may have the parts `there`, in order.
+    /// A whole file of `size` bytes, which is more than 1. The receiver may have the parts `there`, in order.
     pub fn new(size: u64, there: Vec<Span>) -> Self {
         // A file that is compared is never one piece alone, whose checksum would be of another kind.
         let most = if there.is_empty() {
@@ -52,12 +52,13 @@ impl Slicing {
         }
     }
 
-    /// Notes that the source has a hole there. Its parts are as long as a piece may be, because they cost nothing.
+    /// Notes that the source has a hole there. Its parts are as long as a piece may be, because a hole has no
+    /// payload.
     pub fn note_hole(&mut self, hole: Span) {
         self.hole = Some(hole);
     }
 
-    /// Whether the next part is one to be compared.
+    /// Whether the next part has to be compared.
     pub fn compares(&self) -> bool {
         self.lacking.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is to be sent: the sources a user named, opened once, and the tree below each.
+//! The sources that a user has named, opened once, and the tree below each.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
@@ -33,10 +33,10 @@ pub enum BaseName {
     Contents,
 }
 
-/// The last name of a path, as `cp -r` sees it.
+/// The last name of a path, as `cp -r` uses it.
 ///
 /// # Errors
-/// When the path ends in `..`, whose name cannot be told without looking.
+/// When the path ends in `..`, because its name is not known from the path.
 pub fn base_name(path: &[u8]) -> Result<BaseName, TransferError> {
     let end = path
         .iter()
@@ -69,7 +69,7 @@ pub struct Sources {
     pub(super) keep: Keep,
     pub(super) owners: Senders,
     pub(super) flags: Flags,
-    /// Whether something had flags that are not kept.
+    /// Whether an entry had flags that are not kept.
     pub(super) fixed: AtomicBool,
     inlet: Option<Inlet>,
 }
@@ -79,11 +79,11 @@ pub(super) struct Source {
     path: Vec<u8>,
     /// What its names begin with for the filters; empty where only what is in it is copied.
     name: Vec<u8>,
-    /// What it is, or why it is left out.
+    /// Its kind, or why it is left out.
     pub(super) opened: Result<Opened, String>,
 }
 
-/// A source that is there; a special file is open as a path alone.
+/// A source that exists. A special file is open with `O_PATH`.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) root: OwnedFd,
@@ -91,11 +91,11 @@ pub(super) struct Opened {
 }
 
 impl Sources {
-    /// Opens what the user named, of which the filters leave out some; a symbolic link named here is followed. One that
-    /// cannot be copied is left out, and a scan says why.
+    /// Opens the sources that the user has named, without those that the filters exclude. A symbolic link is
+    /// followed. A source that cannot be copied is left out, and a scan reports the reason.
     ///
     /// # Errors
-    /// When none can be copied: each is missing, unreadable, or a special file that is not kept.
+    /// When no source can be copied: each is missing, unreadable, or a special file that is not kept.
     pub fn open(
         paths: &[Vec<u8>],
         filters: Filters,
@@ -143,12 +143,12 @@ impl Sources {
         }
     }
 
-    /// The pipe, if that is what is sent.
+    /// The pipe, if a pipe is sent.
     pub fn inlet(&self) -> Option<&Inlet> {
         self.inlet.as_ref()
     }
 
-    /// Refuses all but one file, for a pipe takes no more.
+    /// Checks that there is only one source and that it is a file, because a pipe takes no more.
     ///
     /// # Errors
     /// When it is a folder or a special file.
@@ -172,21 +172,21 @@ impl Sources {
         }
     }
 
-    /// The same sources; of each folder that is scanned the names that the filters leave in it are handed out, if
-    /// `notes` says so: also of what is not sent.
+    /// The same sources. If `notes` is true, a scan also reports the names in each folder that the filters do not
+    /// exclude, including entries that are not sent.
     #[must_use]
     pub fn noting_content(mut self, notes: bool) -> Self {
         self.notes_content = notes;
         self
     }
 
-    /// The same, gone through as a job says.
+    /// The same, with the job's rules on how to walk them.
     #[must_use]
     pub fn walking(self, walk: Walk) -> Self {
         Self { walk, ..self }
     }
 
-    /// The path of an entry as its user would write it.
+    /// The path of an entry, as its user would write it.
     pub fn display(&self, source: u16, path: &TreePath) -> Vec<u8> {
         let mut display = self.each[usize::from(source)].path.clone();
         if !path.is_root() {
@@ -198,12 +198,12 @@ impl Sources {
         display
     }
 
-    /// Opens a file that had `size` bytes and the modification time `mtime_ns` when it was found; quicker with what is
-    /// known from the `last` one.
+    /// Opens a file that had `size` bytes and the modification time `mtime_ns` when it was found. It is faster with
+    /// the folder of the `last` one.
     ///
     /// # Errors
-    /// [`TransferError::Unreadable`] when it has gone, may not be read, has changed since it was found
-    /// or is no regular file any more.
+    /// [`TransferError::Unreadable`] when it has disappeared, may not be read, has changed since it was found, or is
+    /// not a regular file any more.
     pub fn open_file(
         &self,
         last: Option<&mut LastFolder>,
@@ -260,7 +260,7 @@ impl Sources {
         })
     }
 
-    /// What an interrupted copy has left under a name, as a line.
+    /// The line on a file that an interrupted copy has left under a name.
     pub(super) fn left_by_a_copy(
         &self,
         source: u16,
@@ -276,7 +276,7 @@ impl Sources {
         })
     }
 
-    /// Why something named is not sent that is not there.
+    /// Why a named source that does not exist is not sent.
     pub(super) fn missing(&self, source: u16, folder: &TreePath, name: &[u8]) -> TransferError {
         let path = [&self.display(source, folder), b"/".as_slice(), name].concat();
         TransferError::reading("read", &path, Errno::NOENT)
@@ -304,7 +304,7 @@ impl Sources {
         }
     }
 
-    /// Whether the filters leave out a path, of which `rules` are those of its folder.
+    /// Whether the filters exclude a path; `rules` are those of its folder.
     pub(super) fn leaves_out(
         &self,
         source: u16,

@@ -1,4 +1,4 @@
-//! A file of a source while it is read, and whether it changes meanwhile.
+//! A source file while it is read, with a check whether it has changed meanwhile.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -27,16 +27,14 @@ impl SourceFile {
         &self.descriptor
     }
 
-    /// Whether it takes less space than it has bytes, so that it is worth a look for holes. Compression is another
-    /// reason.
+    /// Whether it takes less space than it has bytes. It may then have holes, or be compressed.
     pub fn may_have_holes(&self) -> bool {
         let stored = u64::try_from(self.opened.st_blocks).unwrap_or(0);
         stored.saturating_mul(512) < size(&self.opened)
     }
 
-    /// What has become of the file since it was opened, if it has changed: what was read may then be
-    /// of no one moment. A program that writes through a mapping shows only when the kernel writes
-    /// its pages back.
+    /// How the file has changed since it was opened, if it has. The bytes that were read may then not be of one
+    /// moment. A write through a mapping is visible only when the kernel writes its pages back.
     pub fn changed(&self) -> Option<&'static str> {
         match rustix::fs::fstat(&self.descriptor) {
             Ok(now) if stamp(&now) == stamp(&self.opened) => None,
@@ -45,7 +43,7 @@ impl SourceFile {
         }
     }
 
-    /// Waits until a later write must leave another time of change than the one at opening.
+    /// Waits until a later write is certain to change the time of change that the file had at opening.
     pub(super) fn let_the_clock_tick(&self) {
         let changed = Duration::new(
             u64::try_from(self.opened.st_ctime).unwrap_or(0),

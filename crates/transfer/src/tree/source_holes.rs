@@ -1,4 +1,4 @@
-//! Holes of a source: found by seeking, so that nothing of them is read, and cut into pieces of their own.
+//! Finds the holes of a source by seeking, without reading them, and cuts them into pieces of their own.
 
 use std::os::fd::AsFd;
 
@@ -17,8 +17,8 @@ pub(crate) enum Extent {
     Hole(Span),
 }
 
-/// The run of `file` that begins at `at`, before `size`, where the file ends. A hole that nobody can tell is data. The
-/// kernel knows of what was written a moment ago, and space that was reserved and not written counts as a hole.
+/// The run of `file` that begins at `at`. The file ends at `size`. If holes cannot be found, everything is data. The
+/// kernel includes data that was written a moment ago. Space that is reserved and not written counts as a hole.
 pub(crate) fn extent(file: impl AsFd, at: u64, size: u64) -> Extent {
     let span = |end: u64| Span {
         offset: at,
@@ -36,8 +36,8 @@ pub(crate) fn extent(file: impl AsFd, at: u64, size: u64) -> Extent {
     }
 }
 
-/// The holes of `file`, which ends at `size`, within `span`, as far as pieces can be holes: whole smallest blocks, in
-/// order. The last one found may reach beyond `span`.
+/// The holes of `file`, which ends at `size`, within `span`, in order. They are cut to whole smallest blocks, because
+/// only such pieces can be holes. The last hole may reach beyond `span`.
 pub(crate) fn holes(file: impl AsFd, span: Span, size: u64) -> Vec<Span> {
     let mut holes = Vec::new();
     let (mut at, end) = (span.offset, span.offset + span.len);
@@ -68,8 +68,8 @@ fn in_blocks(Span { offset, len }: Span, size: u64) -> Option<Span> {
     Some(Span { offset: start, len })
 }
 
-/// Cuts a part, a subtree of the file's BLAKE3 tree, into as few subtrees as hold either no hole or nothing else, in
-/// order; and whether each is a hole.
+/// Cuts a part, a subtree of the file's BLAKE3 tree, into the fewest subtrees that are either holes or contain none,
+/// in order. Returns for each whether it is a hole.
 pub(crate) fn cut(span: Span, holes: &[Span]) -> Vec<(Span, bool)> {
     let mut parts = Vec::new();
     cut_into(span, holes, &mut parts);

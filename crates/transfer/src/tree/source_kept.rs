@@ -1,4 +1,4 @@
-//! What a sender tells of its files beside names and contents.
+//! The attributes of files that a sender sends beside names and contents.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Sources {
         self.keep.xattrs.then(|| self.flags.read(of)).flatten()
     }
 
-    /// What tells the extended attributes of a file, if they are kept and can be read.
+    /// A digest of the extended attributes of a file, if they are kept and can be read.
     pub(super) fn xattrs_sum(&self, of: Of<'_>) -> Option<XattrsSum> {
         let scope = self.scope()?;
         let all = xattrs::read(of, scope, &self.owners.names).ok()??;
@@ -51,8 +51,8 @@ impl Sources {
         })
     }
 
-    /// The extended attributes of an open file or folder, if they are kept; `not_kept` is told why they cannot be, and
-    /// `warn` once that some flags never are.
+    /// The extended attributes of an open file or folder, if they are kept. `not_kept` is called with the reason if
+    /// they cannot be kept. `warn` is called once if a file has flags that are never kept.
     pub(crate) fn xattrs(
         &self,
         file: &OwnedFd,
@@ -82,8 +82,9 @@ impl Sources {
         }
     }
 
-    /// The extended attributes of a link or a special file of this kind, if they are kept; `not_kept` is told why they
-    /// cannot be. It is not opened for reading: that could wait for ever, or set a device going.
+    /// The extended attributes of a link or a special file of this kind, if they are kept. `not_kept` is called with
+    /// the reason if they cannot be kept. The file is not opened for reading, because that could wait for ever, or
+    /// start a device.
     pub(crate) fn xattrs_of_unopened(
         &self,
         source: u16,
@@ -133,7 +134,7 @@ impl Sources {
         }
     }
 
-    /// A special file that is kept; `None` where it is not.
+    /// A special file that is kept; `None` if it is not kept.
     pub(super) fn special(&self, stat: &Stat) -> Option<Kind> {
         special_kind(self.keep, stat).map(|kind| Kind::Special {
             attributes: self.attributes(stat),
@@ -167,7 +168,7 @@ pub(super) fn special_kind(keep: Keep, stat: &Stat) -> Option<Special> {
     kept.then_some(kind)
 }
 
-/// What tells a file that has other names too.
+/// The identity of a file with several names.
 pub(super) fn inode(stat: &Stat) -> Option<Inode> {
     #[allow(
         clippy::useless_conversion,

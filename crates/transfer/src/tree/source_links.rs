@@ -1,6 +1,7 @@
-//! Symbolic links in a source that are not copied as links, and folders of another file system, as rsync's options say.
+//! Symbolic links in a source that are not copied as links, and folders on other file systems. The options are those
+//! of rsync.
 //!
-//! Where links are followed they may lead anywhere that the user of this end may read, but never out of the folder that
+//! A link that is followed may point to anything that the user of this end may read, but not outside the folder that
 //! a far end serves.
 
 use std::os::fd::OwnedFd;
@@ -18,8 +19,8 @@ use crate::tree::source::Sources;
 /// How a path is resolved where links are followed.
 const FOLLOWING: ResolveFlags = ResolveFlags::NO_MAGICLINKS;
 
-/// The folder below a source in which something was opened last. Files come folder by folder, and in a deep tree to find
-/// theirs takes longer than to open them.
+/// The folder below a source in which a file was opened last. Files come folder by folder, and in a deep tree it
+/// takes longer to find their folder than to open them.
 #[derive(Debug, Default)]
 pub struct LastFolder(Option<(u16, Box<[u8]>, OwnedFd)>);
 
@@ -35,7 +36,7 @@ pub(super) enum Becomes {
 }
 
 impl Sources {
-    /// What becomes of a link, by where it points.
+    /// How a link is copied, by where it points.
     pub(super) fn becomes_of(&self, source: u16, path: &TreePath, target: &[u8]) -> Becomes {
         let leads_out = || leads_out(&self.filtered_name(source, path), target);
         match self.walk.links {
@@ -46,13 +47,13 @@ impl Sources {
         }
     }
 
-    /// A line for a link that is left out.
+    /// The line on a link that is left out.
     pub(super) fn leads_out(&self, source: u16, path: &TreePath) -> Found {
         let path = printable(&self.display(source, path));
         Found::Special(format!("left out {path}: it points out of what is copied"))
     }
 
-    /// What is behind a link, open as a path.
+    /// What a link points to, open with `O_PATH`.
     ///
     /// # Errors
     /// [`TransferError::Unreadable`] when that cannot be copied.
@@ -88,7 +89,7 @@ impl Sources {
         Ok(behind)
     }
 
-    /// Whether a folder is of another file system than its source and is not looked into for that.
+    /// Whether a folder is not read because it is on another file system than its source.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -109,7 +110,7 @@ impl Sources {
         Ok(stat.st_dev != top.st_dev)
     }
 
-    /// The same as [`Self::open_below`], in the folder that is open from the last time, if it is that one.
+    /// The same as [`Self::open_below`]. Uses the open folder of the last call, if it is the right one.
     pub(super) fn open_below_in(
         &self,
         LastFolder(last): &mut LastFolder,
@@ -136,7 +137,7 @@ impl Sources {
         rustix::fs::openat2(folder, name, flags, Mode::empty(), INSIDE)
     }
 
-    /// Opens something below a source; through links where they are followed.
+    /// Opens an entry below a source. Links are followed if the job says so.
     pub(super) fn open_below(
         &self,
         source: u16,

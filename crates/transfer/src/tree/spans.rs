@@ -1,16 +1,16 @@
-//! A set of parts of one file; neighbours become one.
+//! A set of parts of one file. Parts that touch are joined.
 
 use std::collections::BTreeMap;
 
 use howdah_wire::Span;
 use howdah_wire::limits::MIN_BLOCK_BYTES;
 
-/// Parts that are apart from each other.
+/// Parts with gaps between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spans(BTreeMap<u64, u64>);
 
 impl Spans {
-    /// Adds a part, which may overlap others. One that ends beyond what a number can say is left out.
+    /// Adds a part, which may overlap others. A part whose end does not fit into a number is left out.
     pub fn add(&mut self, span: Span) {
         let (Some(mut end), mut start) = (span.end(), span.offset) else {
             return;
@@ -41,8 +41,8 @@ impl Spans {
         self.0.len()
     }
 
-    /// What of them can be sent as pieces of a file of `size` bytes: multiples of the smallest block, but
-    /// at the end of the file.
+    /// Those of them, and parts of them, that can be pieces of a file of `size` bytes: multiples of the smallest
+    /// block, except at the end of the file.
     pub fn in_blocks(&self, size: u64) -> impl Iterator<Item = Span> {
         self.each().filter_map(move |Span { offset, len }| {
             let start = offset.checked_next_multiple_of(MIN_BLOCK_BYTES)?;
@@ -110,11 +110,11 @@ mod tests {
         ) {
             let some: Vec<_> = some.into_iter().map(|(offset, len)| span(offset, len)).collect();
             let spans = set(&some);
-            let holds = |mut spans: &mut dyn Iterator<Item = Span>, at| {
+            let includes = |mut spans: &mut dyn Iterator<Item = Span>, at| {
                 Iterator::any(&mut spans, |span| (span.offset..span.offset + span.len).contains(&at))
             };
             for at in 0..130 {
-                prop_assert_eq!(holds(&mut spans.each(), at), holds(&mut some.iter().copied(), at));
+                prop_assert_eq!(includes(&mut spans.each(), at), includes(&mut some.iter().copied(), at));
             }
             let each: Vec<_> = spans.each().collect();
             prop_assert!(each.windows(2).all(|two| two[0].offset + two[0].len < two[1].offset));

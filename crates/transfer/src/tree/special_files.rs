@@ -1,4 +1,4 @@
-//! Devices, FIFOs and sockets, made where the copy's user has asked for them.
+//! Devices, FIFOs and sockets. They are made if the copy's user has asked for them.
 
 use howdah_wire::{Attributes, Special, TreePath, printable};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat};
@@ -25,7 +25,7 @@ pub enum Made {
     Failed(String),
 }
 
-/// The kind of file that it is, and the number of a device.
+/// The kind of a special file, and the number of a device.
 pub(super) fn node(kind: Special, (major, minor): (u32, u32)) -> (FileType, u64) {
     let number = match kind.is_device() {
         true => rustix::fs::makedev(major, minor),
@@ -35,7 +35,7 @@ pub(super) fn node(kind: Special, (major, minor): (u32, u32)) -> (FileType, u64)
 }
 
 impl Metadata {
-    /// A line for a special file that this process makes none of.
+    /// The line on a special file that this process cannot make.
     pub(super) fn makes_no_node(&self, kind: Special, display: &[u8]) -> Option<String> {
         let why = match (kind.is_device() && !self.privileged, self.by_name) {
             (true, _) => ", which root alone makes",
@@ -48,11 +48,12 @@ impl Metadata {
 }
 
 impl Placement {
-    /// Makes a device, a FIFO or a socket. What has its name is replaced, but for a folder with something in it and a device.
+    /// Makes a device, a FIFO or a socket. What has its name is replaced, except a device or a folder that is not
+    /// empty.
     ///
     /// # Errors
-    /// When its user has not asked for it, or the folder that it is in cannot be made; [`TransferError::InTheWay`] when
-    /// something stays that has its name.
+    /// When the user has not asked for it, or its folder cannot be made; [`TransferError::InTheWay`] when something
+    /// with its name is not replaced.
     pub fn make_special(
         &self,
         source: u16,

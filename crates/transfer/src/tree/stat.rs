@@ -1,9 +1,9 @@
-//! What stat(2) says of a file, in the terms of this crate.
+//! Results of stat(2), in the types of this crate.
 
 use howdah_wire::{Kind, Special};
 use rustix::fs::{FileType, Stat};
 
-/// What a file is that cannot be copied.
+/// The kind of a file that cannot be copied, in words.
 pub(crate) fn special(kind: FileType) -> &'static str {
     match kind {
         FileType::Fifo => "it is a FIFO",
@@ -13,7 +13,7 @@ pub(crate) fn special(kind: FileType) -> &'static str {
     }
 }
 
-/// What something is in the list of a dry run.
+/// The kind of an entry in the list of a dry run.
 pub(super) fn kind_of(stat: &Stat) -> Kind {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Kind::File,
@@ -23,7 +23,7 @@ pub(super) fn kind_of(stat: &Stat) -> Kind {
     }
 }
 
-/// What a special file is to stat(2).
+/// The file type of a special file in stat(2).
 pub(crate) fn of_special(kind: Special) -> FileType {
     match kind {
         Special::Fifo => FileType::Fifo,
@@ -37,14 +37,14 @@ pub(super) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// Modification time in nanoseconds since 1970; times beyond 1677–2262 are moved to its ends.
+/// Modification time in nanoseconds since 1970. A time outside 1677–2262 becomes the nearest of the two.
 pub(crate) fn mtime_ns(stat: &Stat) -> i64 {
     let seconds = i128::from(stat.st_mtime);
     let ns = seconds * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
     ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
 
-/// Whether a modification time may stand for others, because it was moved to an end of what can be told.
+/// Whether a modification time is the first or the last that can be represented, and may stand for others beyond it.
 pub(super) fn is_moved(mtime_ns: i64) -> bool {
     matches!(mtime_ns, i64::MIN | i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Payload from memory: so much, or as much as goes in a time.
+//! Payload from memory: a number of bytes, or as much as can be sent in a time.
 
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ impl Supply {
         Self { left, taken: 0 }
     }
 
-    /// What is left, in bytes; 0 where time is the limit.
+    /// The rest, in bytes; 0 if time is the limit.
     pub fn bytes(&self) -> u64 {
         match self.left {
             Left::Bytes(bytes) => bytes,
@@ -67,7 +67,7 @@ impl Supply {
         self.left == Left::Bytes(0)
     }
 
-    /// The next block, of at most `limit` bytes, for one of `streams` streams.
+    /// The next block of at most `limit` bytes, for one of `streams` streams.
     pub fn next(&mut self, limit: u64, streams: u16) -> Supplied {
         let now = Instant::now();
         if let Left::Time(time) = self.left {

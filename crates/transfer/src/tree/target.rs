@@ -1,4 +1,4 @@
-//! Where each source goes: the destination a user named, read as `cp -r` reads it.
+//! Where each source goes. The destination that a user has named is interpreted as by `cp -r`.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::tree::unfinished::{is_of, marked};
 /// Where one source goes.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The existing folder everything of it lands in; absent only in a dry run whose destination
-    /// folder does not exist yet.
+    /// The existing folder into which the source is copied; absent only in a dry run whose destination folder does
+    /// not exist yet.
     pub folder: Option<Arc<OwnedFd>>,
     /// Path of that folder, for messages.
     pub folder_path: Vec<u8>,
-    /// The name the source gets in it; `None` when only what is in the source is copied.
+    /// The name that the source gets in it; `None` if only the entries of the source are copied.
     pub name: Option<Vec<u8>>,
-    /// The source whose mark the folder it lands in may have, because the folder's name is its new one
-    /// ([`crate::tree::unfinished`]). It is left there with a [`Self::name`] alone.
+    /// The source whose mark the folder may have, because the folder's name is the source's new name
+    /// ([`crate::tree::unfinished`]). A mark is made only if there is a [`Self::name`].
     pub renamed: Option<Vec<u8>>,
 }
 
@@ -37,18 +37,18 @@ pub struct Target {
 pub struct Targets {
     /// One for each source.
     pub each: Vec<Target>,
-    /// Whether nothing is there yet that could be skipped.
+    /// Whether no file there could be skipped.
     pub fresh: bool,
-    /// Whether the destination is a folder that sources land in by their names.
+    /// Whether the destination is a folder into which sources are copied with their names.
     pub into_folder: bool,
-    /// Whether the near end reaches one folder alone.
+    /// Whether the near end can reach one folder only.
     pub confined: bool,
-    /// The pipe that takes all in place of files.
+    /// The pipe that takes the data in place of files.
     pub outlet: Option<Arc<Outlet>>,
 }
 
 impl Targets {
-    /// The targets of a job that may move no files at all.
+    /// The targets of a job. A job may have no files at all.
     ///
     /// # Errors
     /// Those of [`Self::resolve`].
@@ -76,8 +76,8 @@ impl Targets {
         }
     }
 
-    /// Finds out where a job's sources go; makes the destination folder if the job asks for one
-    /// that is missing, but not in a dry run.
+    /// Finds out where a job's sources go. Makes the destination folder if it is missing and the job requires one,
+    /// but not in a dry run.
     ///
     /// # Errors
     /// When the destination is a file where a folder is needed, its parent is missing, or two
@@ -182,12 +182,13 @@ fn refuse_folder(
 }
 
 impl Target {
-    /// The path of what is `relative` to the folder, for messages.
+    /// The path, for messages, of an entry with this path relative to the folder.
     pub fn display(&self, relative: &[u8]) -> Vec<u8> {
         [marked(&self.folder_path), b"/", relative].concat()
     }
 
-    /// The path below its source of what is `relative` to the folder; `None` for what is no part of the copy.
+    /// The path below its source of an entry with this path relative to the folder; `None` if it is not part of the
+    /// copy.
     pub fn path_of(&self, relative: &[u8]) -> Option<TreePath> {
         let below = match &self.name {
             None => relative,
@@ -227,7 +228,7 @@ impl Target {
     }
 }
 
-/// A path as the shell at this end would have expanded it: `~` is the home folder, nothing is `.`.
+/// A path as the shell at this end would have expanded it. `~` is the home folder, and an empty path is `.`.
 pub fn expand_home(path: &[u8], home: Option<&[u8]>) -> Vec<u8> {
     match (path, home) {
         (b"", _) => b".".to_vec(),

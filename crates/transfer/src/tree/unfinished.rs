@@ -1,8 +1,9 @@
-//! The mark in a folder that a copy makes under a new name, until all is in it: `.howdah-part`.
+//! The mark `.howdah-part` in a folder that a copy makes under a new name. It is there until the folder is complete.
 //!
-//! A destination that is not there becomes the source's new name, and one that is a folder takes the source in
-//! (`cp -r`). So a folder that a copy has made and not finished would mean something else to the same command.
-//! The mark says whose new name it is. It is a hint for names alone: what is in the folder is judged as ever.
+//! As with `cp -r`, a destination that does not exist becomes the source's new name, and a destination that is a
+//! folder gets the source inside it. So the same command would mean something else once an interrupted copy has made
+//! the folder. The mark says which source has this new name. It is a hint for names only: the entries of the folder
+//! are compared as always.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,7 +18,7 @@ use crate::tree::reach::INSIDE;
 /// Its name.
 pub const MARK: &[u8] = b".howdah-part";
 
-/// What a mark says of a source: the path as the user wrote it, without the `/.` or `/` at its end.
+/// The text of a mark: the source's path as the user wrote it, without `/.` or `/` at its end.
 pub fn marked(source: &[u8]) -> &[u8] {
     let mut name = source;
     while let Some(shorter) = name.strip_suffix(b"/.").or_else(|| name.strip_suffix(b"/")) {
@@ -26,14 +27,14 @@ pub fn marked(source: &[u8]) -> &[u8] {
     name
 }
 
-/// Makes the folder `name` as the new name of `source` ([`marked`]), in a mode that closes it to all but its owner until it
+/// Makes the folder `name` as the new name of `source` ([`marked`]). Its mode closes it to all but its owner until it
 /// is complete.
 ///
-/// It has another name until the mark is in it, and if `durable` on stable storage, so that no power cut leaves it
-/// without. Where that cannot be done it is made at once, and marked then.
+/// It has another name until the mark is in it and, if `durable`, on stable storage, so that no power cut leaves it
+/// without the mark. If that is not possible, it is made at once, and marked afterwards.
 ///
 /// # Errors
-/// When it cannot be made; [`Errno::EXIST`] when the name is taken.
+/// When it cannot be made; [`Errno::EXIST`] when the name exists.
 pub fn make(
     parent: &OwnedFd,
     name: &[u8],
@@ -107,8 +108,8 @@ fn flush(folder: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// Marks a folder as the new name of `source` ([`marked`]). Without the mark the same command
-/// begins anew below the folder, so that it cannot be made is no reason to stop.
+/// Marks a folder as the new name of `source` ([`marked`]). If the mark cannot be made, the copy goes on: without it,
+/// the same command would only begin again below the folder.
 pub fn leave(folder: impl AsFd, source: &[u8]) {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
     if let Ok(file) = rustix::fs::openat2(folder, MARK, flags, PRIVATE, INSIDE) {

@@ -1,5 +1,5 @@
-//! Folders that a scan has found and not read yet, the one found last first: of each only its name, so that a folder with
-//! hundreds of thousands of folders in it takes little memory.
+//! Folders that a scan has found and not read yet, the last one first. Only the name of each is kept, so that a
+//! folder with hundreds of thousands of subfolders takes little memory.
 
 use howdah_filter::Folder;
 use howdah_wire::TreePath;
@@ -19,7 +19,7 @@ struct Siblings {
 }
 
 impl UnreadFolders {
-    /// Adds a folder that is in another one, with the rules there.
+    /// Adds a folder in another one, with the filter rules there.
     pub fn add(&mut self, within: &TreePath, rules: &Folder, folder: &TreePath) {
         let name = folder.as_bytes().rsplit(|&byte| byte == b'/').next();
         let name = name.unwrap_or_default();
@@ -37,7 +37,7 @@ impl UnreadFolders {
         }
     }
 
-    /// Takes the folder that was added last, with the rules of the one that it is in.
+    /// Takes the folder that was added last, with the filter rules of the folder above it.
     pub fn pop(&mut self) -> Option<(TreePath, Folder)> {
         loop {
             let siblings = self.0.last_mut()?;

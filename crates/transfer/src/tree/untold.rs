@@ -1,4 +1,4 @@
-//! Files that are said to be empty and are not: the kernel makes what is in them when it is read, as in /proc.
+//! Files with size 0 that are not empty: the kernel makes their content when it is read, as in /proc.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::tree::stat::size;
 
-/// What is said of such a file.
+/// The message on such a file.
 pub(super) const UNTOLD: &str =
     "its size is not known before it is read; give what is in it through a pipe";
 
@@ -22,8 +22,8 @@ const OF_KERNEL: [i64; 6] = [
     0x7363_6673,
 ];
 
-/// Whether a file that is said to be empty has something in it. `on` is open on its file system, and `open` opens it
-/// without waiting for anything. Of files on a disk, whose file system has a device, nothing is asked.
+/// Whether a file with size 0 has content. `on` is open on its file system, and `open` opens the file without
+/// waiting. Files on a disk, whose file system has a device, are not checked.
 ///
 /// # Errors
 /// When it cannot be read.

@@ -1,7 +1,7 @@
-//! Keeps the page cache from running far ahead of a slow disk.
+//! Limits how much written data the page cache has that is not on a slow disk yet.
 //!
-//! Content must be on stable storage before a copy ends, so what lies in memory only postpones the
-//! wait. Without a limit a flush at the end could take minutes in which nothing seems to move.
+//! Content must be on stable storage before a copy ends, so data in memory only postpones the wait. Without a limit,
+//! a flush at the end could take minutes without visible progress.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,11 +34,11 @@ struct Range {
 }
 
 impl WriteBehind {
-    /// Has the kernel begin to write a range to the disk, and waits for the oldest ranges while too
-    /// much is behind.
+    /// Makes the kernel begin to write a range to the disk. Waits for the oldest ranges while too much is not written
+    /// yet.
     ///
     /// # Errors
-    /// When the disk has lost bytes of a file; it is named.
+    /// When the disk has lost bytes of a file. The error names it.
     pub fn written(&self, draft: &Arc<Draft>, offset: u64, len: u64) -> Result<(), TransferError> {
         self.begin(draft, offset, len)?;
         let range = Range {
@@ -66,7 +66,7 @@ impl WriteBehind {
         Ok(())
     }
 
-    /// Has the kernel begin to write a range to the disk.
+    /// Makes the kernel begin to write a range to the disk.
     ///
     /// # Errors
     /// As [`Self::written`].
@@ -106,7 +106,7 @@ mod tests {
     use crate::tree::target::Target;
 
     #[test]
-    fn what_is_behind_has_a_limit_and_holds_no_file_open() {
+    fn what_is_behind_has_a_limit_and_keeps_no_file_open() {
         let base = tempfile::tempdir().unwrap();
         let placement = Placement::new(vec![Target {
             folder: Some(Arc::new(std::fs::File::open(base.path()).unwrap().into())),

@@ -1,8 +1,8 @@
-//! Extended attributes and access lists: read at the sender, given at the receiver.
+//! Extended attributes and access lists. The sender reads them, and the receiver sets them.
 //!
-//! Linux keeps access lists as attributes of the system (acl(5)), so they travel as such, with the names of those whom
-//! they tell by number. Which attributes are kept follows rsync: of an ordinary user those of users, of root all but
-//! the system's other ones.
+//! Linux keeps access lists as system attributes (acl(5)). They are sent as such, with the names of their users and
+//! groups. Which attributes are kept follows rsync: an ordinary user's copy keeps user attributes, and root's keeps
+//! all except other system attributes.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -24,7 +24,7 @@ const SECURITY: &[u8] = b"security.";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scope {
     pub(super) keep: Keep,
-    /// Whether those that only root can change are.
+    /// Whether attributes that only root can change are kept.
     pub(super) privileged: bool,
 }
 
@@ -34,13 +34,13 @@ impl Scope {
         !(self.keep.xattrs || self.keep.acls)
     }
 
-    /// Whether a link or a special file may have some. Linux gives them none of users (xattr(7)), and links no access
-    /// list.
+    /// Whether a link or a special file can have kept attributes. On Linux they have no user attributes (xattr(7)),
+    /// and links have no access list.
     pub fn is_of(self, kind: FileType) -> bool {
         self.keep.xattrs && self.privileged || self.keep.acls && kind != FileType::Symlink
     }
 
-    fn holds(self, name: &[u8]) -> bool {
+    fn includes(self, name: &[u8]) -> bool {
         if name.starts_with(b"system.") {
             return self.keep.acls && ACCESS_LISTS.contains(&name);
         }
@@ -48,7 +48,7 @@ impl Scope {
     }
 }
 
-/// A file of which attributes are read.
+/// A file whose attributes are read.
 #[derive(Debug, Clone, Copy)]
 pub enum Of<'a> {
     /// An open one.
@@ -77,7 +77,7 @@ impl Of<'_> {
     }
 }
 
-/// A file to which attributes are given.
+/// A file whose attributes are set.
 #[derive(Debug, Clone, Copy)]
 pub enum To<'a> {
     /// An open one.
@@ -111,7 +111,7 @@ impl<'a> To<'a> {
     }
 }
 
-/// The way to an open file, or to a name in an open folder.
+/// The path to an open file, or to a name in an open folder.
 pub(super) fn way(file: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
     let mut way = format!("/proc/self/fd/{}", file.as_raw_fd()).into_bytes();
     if !name.is_empty() {
@@ -121,7 +121,8 @@ pub(super) fn way(file: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
     way
 }
 
-/// Reads those of a file that are kept; none where its file system has none. `None` if they take more than travels.
+/// Reads the attributes of a file that are kept. They are empty if its file system has none; `None` if they are too
+/// long to be sent.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -159,7 +160,7 @@ fn read_each(of: Of<'_>, scope: Scope) -> Result<Vec<Xattr>, Errno> {
     let names = buffer[..count].to_vec();
     let mut each = Vec::new();
     for name in names.split(|&byte| byte == 0) {
-        if name.is_empty() || !scope.holds(name) {
+        if name.is_empty() || !scope.includes(name) {
             continue;
         }
         match of.value(name, &mut buffer) {
@@ -175,7 +176,8 @@ fn read_each(of: Of<'_>, scope: Scope) -> Result<Vec<Xattr>, Errno> {
     Ok(each)
 }
 
-/// What tells the attributes of two files apart, of two hosts as well: in access lists a name counts, where there is one.
+/// A digest by which the attributes of two files are compared, also on two hosts. In access lists, names are used if
+/// there are any.
 pub fn digest(xattrs: &Xattrs) -> u64 {
     let mut hasher = blake3::Hasher::new();
     let mut update = |part: &[u8]| {
@@ -236,9 +238,9 @@ fn here(xattrs: &Xattrs, Xattr { name, value }: &Xattr, owners: &Receivers) -> V
     })
 }
 
-/// Gives a file these and no others of those that are kept, access lists with the numbers that users and groups
-/// have here. Rights of programs and labels are given only if `with_security`, and never taken away. What could not be
-/// done, and why.
+/// Sets these attributes of a file, and removes others of those that are kept. Access lists get the numbers that
+/// users and groups have here. Capabilities and labels are set only if `with_security`, and never removed. Returns
+/// what could not be done, and why.
 pub fn give(
     file: To<'_>,
     wanted: &Xattrs,
@@ -257,7 +259,7 @@ pub fn give(
     }
     for xattr in wanted.iter() {
         let name = xattr.name.as_slice();
-        if !scope.holds(name) || name.starts_with(SECURITY) && !with_security {
+        if !scope.includes(name) || name.starts_with(SECURITY) && !with_security {
             continue;
         }
         let value = here(wanted, xattr, owners);
@@ -270,7 +272,7 @@ pub fn give(
     Ok(())
 }
 
-/// Why an attribute could not be given, in words.
+/// Why an attribute could not be set, in words.
 pub fn refused(display: &[u8], (name, error): (Vec<u8>, Errno)) -> String {
     let (path, name, why) = (printable(display), printable(&name), plain(&error.into()));
     format!("cannot set attribute {name} of {path}: {why}")

@@ -91,7 +91,7 @@ fn names_wait_for_a_receiver_that_does_not_read_and_nobody_else_does() {
     let limit = json!({"most_bps": 1_000_000_000, "paused": false});
     sender.limit(limit.to_string().as_bytes()).unwrap();
     sender.cancel();
-    assert!(sender.wait(PATIENCE), "it is held");
+    assert!(sender.wait(PATIENCE), "it hangs");
     assert_eq!(sender.result(), Err(TransferError::Cancelled));
     drop((sent.join().unwrap(), received.join().unwrap()));
 }
@@ -130,7 +130,7 @@ fn lied_to(sends: bool, words: Vec<Message>) -> (String, Vec<Message>) {
         false => (&honest.session, &liar),
     };
     start(sender, receiver, &job).unwrap();
-    assert!(sender.wait(PATIENCE), "it is held");
+    assert!(sender.wait(PATIENCE), "it hangs");
     let error = sender.result().unwrap_err().to_string();
     drop(liar);
     drop(honest.session);

@@ -10,6 +10,9 @@ mod ends;
 
 mod copies;
 mod excluded;
+mod failing;
+mod failures;
+mod losing;
 mod machine;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
@@ -27,6 +30,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use ends::{Ends, content, job};
+use failing::{
+    a_disk_that_fails_ends_a_copy_that_names_the_file_and_goes_on_when_it_is_well,
+    a_part_that_was_lost_and_told_of_to_another_program_is_not_taken_for_written,
+};
 use privilege::tests;
 use replay::{a_copy_without_sync_flushes_nothing, no_cut_leaves_what_the_guarantees_exclude};
 
@@ -253,10 +260,6 @@ fn a_power_cut_in_a_file_loses_what_was_not_on_the_disk_and_no_more() {
 }
 
 fn main() -> ExitCode {
-    let missing = match rustix::process::geteuid().is_root() {
-        true => None,
-        false => Some("mounting needs root".to_owned()),
-    };
     let needing = tests![
         what_a_copy_has_finished_outlives_a_power_cut,
         what_a_copy_has_skipped_outlives_a_power_cut,
@@ -264,6 +267,8 @@ fn main() -> ExitCode {
         no_cut_leaves_what_the_guarantees_exclude,
         a_copy_without_sync_flushes_nothing,
         a_power_cut_in_a_file_loses_what_was_not_on_the_disk_and_no_more,
+        a_disk_that_fails_ends_a_copy_that_names_the_file_and_goes_on_when_it_is_well,
+        a_part_that_was_lost_and_told_of_to_another_program_is_not_taken_for_written,
     ];
-    privilege::run(missing, needing, vec![])
+    privilege::run([(privilege::missing_root(), needing)])
 }

@@ -226,15 +226,11 @@ fn each_file_and_folder_is_flushed_alone_also_where_files_are_skipped() {
 }
 
 fn main() -> ExitCode {
-    let missing = match rustix::process::geteuid().is_root() {
-        true => None,
-        false => Some("mounting needs root".to_owned()),
-    };
     let needing = tests![
         modes_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept,
         times_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept,
         a_copy_that_was_cut_goes_on_where_no_modes_are_kept,
         each_file_and_folder_is_flushed_alone_also_where_files_are_skipped,
     ];
-    privilege::run(missing, needing, vec![])
+    privilege::run([(privilege::missing_root(), needing)])
 }

@@ -17,16 +17,16 @@ pub(super) struct Files {
     dry_run: bool,
     offered: u64,
     answered: u64,
-    /// What is asked for and comes of a job that tells files by their content; `None` for others.
+    /// The state of a job that compares files by their content; `None` for other jobs.
     comparing: Option<Comparing>,
 }
 
-/// How far a job that tells files by their content has come.
+/// How far a job that compares files by their content has come.
 #[derive(Debug, Default)]
 struct Comparing {
     /// The first file and the count of each [`Message::Compare`] that waits for its answer.
     open: VecDeque<(u64, usize)>,
-    /// Files before this one are not asked for any more.
+    /// The receiver may not ask for files before this one.
     next: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The names of a list that says what is moved: they come no faster than they are taken.
+//! The names of a list that says what is moved. They are sent no faster than the sender takes them.
 
 use super::ProtocolError;
 use crate::limits::{MAX_NAMES, MAX_NAMES_OPEN};

@@ -7,9 +7,9 @@ use crate::message::Message;
 /// Whether patterns were expanded.
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
-    /// Whether they were to be, and
+    /// Whether this end was asked to expand them.
     expanded: bool,
-    /// what came of them is still to be said.
+    /// The result is still to be told.
     open: bool,
 }
 
@@ -20,19 +20,19 @@ impl Patterns {
         }
     }
 
-    /// Judges patterns to be expanded; `None` when some were before.
+    /// Judges patterns to be expanded; `None` if some were expanded before.
     pub(super) fn hear(&mut self, patterns: &[Vec<u8>]) -> Option<Result<(), ProtocolError>> {
         let first = !std::mem::replace(&mut self.expanded, true);
         first.then(|| check_paths(patterns))
     }
 
-    /// Whether an answer is still to come, which is then this one.
+    /// Whether an answer was still to come. If so, this is that answer.
     pub(super) fn take_answer(&mut self) -> bool {
         std::mem::take(&mut self.open)
     }
 }
 
-/// Checks what came of patterns.
+/// Checks the result of patterns.
 pub(super) fn check_expanded(found: &Result<Vec<Vec<u8>>, String>) -> Result<(), ProtocolError> {
     found.as_ref().map_or(Ok(()), |paths| check_paths(paths))
 }

@@ -1,4 +1,4 @@
-//! Ports that the far end is to try, and data streams that it connects to the near end.
+//! Ports that the far end is asked to try, and data streams that it connects to the near end.
 
 use super::ProtocolError;
 use crate::limits::MAX_ADDRESSES;
@@ -14,15 +14,15 @@ pub(super) struct Ports {
     open: bool,
 }
 
-/// How far the ends have come to data streams that the far end connects.
+/// Which question about data streams that the far end connects the near end may ask next.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum NearPort {
-    /// The near end may ask once whether its port can be reached,
+    /// The near end may ask once whether its port can be reached.
     #[default]
     Untried,
-    /// and then, of a job that is not between two far ends, once for the streams.
+    /// The near end may then ask once for the streams, unless the job is between two far ends.
     Tried,
-    /// No more can be asked for.
+    /// The near end may ask for nothing more.
     Settled,
 }
 
@@ -39,7 +39,7 @@ impl Ports {
         }
     }
 
-    /// Judges what a near end asks of ports; `None` if this is nothing of the kind, or comes out of place.
+    /// Judges what a near end asks about ports; `None` if this is no such message, or comes at the wrong time.
     pub(super) fn hear(
         &mut self,
         message: &Message,
@@ -62,7 +62,7 @@ impl Ports {
         }
     }
 
-    /// Whether an answer is still to come, which is then this one.
+    /// Whether an answer was still to come. If so, this is that answer.
     pub(super) fn take_answer(&mut self) -> bool {
         std::mem::take(&mut self.open)
     }

@@ -1,18 +1,18 @@
-//! What the target has and the source has not: of jobs that have it removed.
+//! Jobs that remove what is at the target and not at the source.
 
 use super::ProtocolError;
 use crate::message::Job;
 use crate::path::TreePath;
 use crate::removal::{Content, Extraneous, Removal, check_content, check_extraneous};
 
-/// How far a job that removes has come.
+/// How far a job with removals has come.
 #[derive(Debug, Default)]
 pub(super) struct Removing {
     /// Whether the job removes anything.
     asked: bool,
     sources: usize,
     dry_run: bool,
-    /// The folder of which more names come.
+    /// The folder whose names are not complete yet.
     open: Option<(u16, TreePath)>,
     all_sent: bool,
 }
@@ -69,7 +69,7 @@ mod tests {
     use crate::kind::Kind;
     use crate::limits::{MAX_CONTENT_FOLDERS, MAX_CONTENT_NAMES, MAX_EXTRANEOUS};
     use crate::message::{Direction, Finished, Message};
-    use crate::removal::{Delete, Held};
+    use crate::removal::{Delete, Withheld};
 
     fn deletes(direction: Direction, dry_run: bool) -> Job {
         Job {
@@ -186,23 +186,23 @@ mod tests {
     #[test]
     fn an_account_of_removals_is_of_a_job_that_removes_and_can_be() {
         let near = || near_with(deletes(Direction::Push, false));
-        let removal = |extraneous, removed, held| {
+        let removal = |extraneous, removed, withheld| {
             Some(Removal {
                 extraneous,
                 removed,
                 failed: 0,
-                held,
+                withheld,
             })
         };
         assert!(said(near(), &[finished(removal(3, 2, None))]));
         assert!(said(
             near(),
-            &[finished(removal(3, 0, Some(Held::TooMany)))]
+            &[finished(removal(3, 0, Some(Withheld::TooMany)))]
         ));
         for wrong in [
             None,
             removal(1, 2, None),
-            removal(3, 1, Some(Held::LeftOut)),
+            removal(3, 1, Some(Withheld::LeftOut)),
         ] {
             assert!(!said(near(), &[finished(wrong)]), "{wrong:?}");
         }

@@ -1,18 +1,18 @@
-//! What is said of data streams: what has come on each, how they do, and how they are steered.
+//! Messages about data streams: what has arrived on each, samples, and steering.
 
 use super::ProtocolError;
 use crate::limits::{MAX_SPENT_NS, MAX_STEERINGS_OPEN};
 use crate::message::{Finished, Job, Message, Sample};
 use crate::steer::{Steered, Steering, check_control};
 
-/// The streams of the plan, as far as anything was said of them.
+/// The streams of the plan, with what the peer has said about them.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     /// How many the plan opens.
     opened: u16,
     /// Pieces of each that the receiver has taken.
     taken: Vec<u64>,
-    /// Steerings that wait for their answer.
+    /// Steerings that are not answered yet.
     steers_open: u64,
 }
 

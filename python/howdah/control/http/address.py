@@ -10,7 +10,7 @@ import msgspec
 
 from howdah import HowdahError
 from howdah.arguments import BadArgument, NotHere, literal
-from howdah.ports import PORT_MAX
+from howdah.bounds import PORT_MAX
 
 DEFAULT_PORT = 7310
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"

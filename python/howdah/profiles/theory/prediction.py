@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from howdah import HowdahError
 from howdah.profiles.theory import controls
+from howdah.profiles.theory.controls import FloatArray, FlowPath
 from howdah.profiles.theory.flow import Flow, FlowLimits, SlowStart
-from howdah.profiles.theory.growth import FloatArray, FlowPath
 
 REPLICAS = 32
 """Flows that are run where losses are random."""

@@ -1,4 +1,4 @@
-//! Whether both far ends are there, and whether the copy between them moves, by what each has said.
+//! Whether both far ends are reachable, and whether the copy between them makes progress, by their messages.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,24 +15,24 @@ use crate::session::reachability::{Reachability, Ridden};
 use crate::session::sender::REMOVALS_WITHIN;
 use crate::tree::queue::MAX_WAITING;
 
-/// What both far ends have done, by what each has said.
+/// The progress of both far ends, by their messages.
 #[derive(Debug, Default)]
 pub struct Steps {
     /// Whether the receiver takes the copy.
     pub accepted: bool,
     /// Files that the sender has offered,
     pub offered: u64,
-    /// and those that the receiver has answered.
+    /// Offers that the receiver has answered.
     pub answered: u64,
     /// Parts of which the receiver has said whether they are the same.
     pub checked: u64,
     /// Messages on files that are compared by their content.
     pub compared: u64,
-    /// What each end has read of them, by its account, in bytes.
+    /// Bytes of these files that each end reports as read.
     pub digested: [u64; 2],
     /// Pieces that the receiver has taken.
     pub taken: u64,
-    /// When the sender had sent all, of a job that removes.
+    /// When the sender had sent everything, if the job removes.
     pub all_sent: Option<Instant>,
     /// Names that the receiver has looked at or removed since then, by its account.
     cleaned: u64,
@@ -59,7 +59,7 @@ impl Movement {
         }
     }
 
-    /// Notes that an end has said something.
+    /// Notes that an end has sent a message.
     pub fn word(&mut self, context: &Context, end: End, now: Instant) {
         match end {
             End::Sender => context.path.word(now),
@@ -67,8 +67,8 @@ impl Movement {
         }
     }
 
-    /// Notes what the receiver says of its removals. It counts for so long as in any copy, because nothing shows whether
-    /// it is true.
+    /// Notes what the receiver reports of its removals. As in any copy, this counts as progress for a limited time,
+    /// because it cannot be checked.
     pub fn cleaned(&mut self, progress: &Progress) {
         let within = |told: Instant| told.elapsed() < REMOVALS_WITHIN;
         if self.steps.all_sent.is_some_and(within) {
@@ -76,10 +76,10 @@ impl Movement {
         }
     }
 
-    /// Looks whether both ends are there, and whether the copy moves.
+    /// Checks whether both ends are reachable, and whether the copy makes progress.
     ///
     /// # Errors
-    /// When one of them is gone, or owes a step for too long.
+    /// When one of them has gone, or has made no progress for too long.
     pub fn look(
         &mut self,
         context: &Context,

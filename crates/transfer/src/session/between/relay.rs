@@ -1,4 +1,4 @@
-//! What two far ends say, carried from one to the other.
+//! Forwards messages between two far ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -89,10 +89,10 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Gives the receiver its job, and carries words until both ends have said that the copy is whole.
+    /// Gives the receiver its job, and forwards messages until both ends have said that the copy is complete.
     ///
     /// # Errors
-    /// Why it has failed, at whichever end.
+    /// Why the copy has failed, at either end.
     pub fn until_finished(&mut self, inboxes: [Receiver<Event>; 2]) -> Result<(), TransferError> {
         let (merged, events) = mpsc::sync_channel(MAX_EVENTS);
         for (end, inbox) in ENDS.into_iter().zip(inboxes) {
@@ -366,7 +366,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// What was sampled, and what both ends say of the copy.
+    /// The samples, and the reports of both ends on the copy.
     pub fn account(self, mark: &MemoryMark) -> (Trace, Account) {
         let board = &self.context.board;
         let ended = Instant::now();
@@ -397,7 +397,7 @@ impl<'a> Relay<'a> {
         (self.trace, account)
     }
 
-    /// Has each end know why this one stops, unless it has said so itself.
+    /// Tells each end why this one stops, unless that end has given the reason itself.
     pub fn say_why(&self, error: &TransferError) {
         for (end, control) in ENDS.into_iter().zip([&self.sender, &self.receiver]) {
             if self.failed != Some(end) {
