@@ -104,9 +104,18 @@ class Beside(NamedTuple):
 
 
 def beside(
-    path: PathOfOthers, streams: int, belief: Belief | None, length_s: float = 150.0, seed: int = 1
+    path: PathOfOthers,
+    streams: int,
+    belief: Belief | None,
+    *,
+    length_s: float = 150.0,
+    seed: int = 1,
+    arrives: float = 1.0,
 ) -> Beside:
-    """The machine paces the plan's streams to their share of a measured path, beside CUBIC streams."""
+    """The machine paces the plan's streams to their share of a measured path, beside CUBIC streams.
+
+    ``arrives`` is the part of the pacing that arrives once the path was measured.
+    """
     now = Situation(DEFAULT, DEFAULT, ("cubic", "bbr"), stream_most_bps=1e9)
     arbiter, others = arbiter_of(UtilityPolicy(0.5), now), Cubics(path, streams, Random(seed))
     arbiter.state = replace(arbiter.state, reno_starts=False)
@@ -117,11 +126,11 @@ def beside(
         others.go(LOOK_S, each_bps * DEFAULT.streams)
     arbiter.capacity_probed(path.carries_bps)
     while others.t_s < length_s:
-        rtt_s, count = others.go(LOOK_S, each_bps * DEFAULT.streams), DEFAULT.streams
-        acked += each_bps * count * LOOK_S / 8
+        rtt_s, count = others.go(LOOK_S, arrives * each_bps * DEFAULT.streams), DEFAULT.streams
+        acked += arrives * each_bps * count * LOOK_S / 8
         if belief is not None and round(others.t_s / LOOK_S) % 5 == 0 and arbiter.has_fair_pace:
             arbiter.update_belief(belief)
-        rates_bps = [each_bps] * count
+        rates_bps = [arrives * each_bps] * count
         look = Look(others.t_s, round(acked), 0, rtt_s, 1000.0)
         command = arbiter.observe(Tick(look, known, path.base_rtt_s, rtt_s, rates_bps, rates_bps))
         if command is not None:
@@ -144,10 +153,17 @@ def test_the_share_follows_the_count(path: PathOfOthers, streams: int) -> None:
 
 
 @pytest.mark.parametrize("label", ["1 bbr", "1 udp"])
-def test_nothing_is_counted_beside_others_that_do_not_yield(label: str) -> None:
+def test_who_is_taken_for_another_and_leaves_a_share_is_counted(label: str) -> None:
     ran = beside(FAR, 4, Belief({label: 0.9}))
-    assert ran.arbiter.state.count == Count()
-    assert ran.arbiter.share_bps == pytest.approx(FAR.carries_bps / 2)
+    assert ran.arbiter.state.count.streams is not None
+    assert ran.jain > 0.97
+
+
+@pytest.mark.parametrize("belief", [None, Belief({"1 bbr": 0.9}), Belief({"1 udp": 0.9})])
+def test_nothing_is_counted_where_less_than_a_share_arrives(belief: Belief | None) -> None:
+    ran = beside(FAR, 4, belief, arrives=0.6)
+    assert ran.arbiter.state.count.streams is None
+    assert ran.arbiter.path.capacity.counted == 0
 
 
 def test_a_count_never_takes_more_than_without_it() -> None:

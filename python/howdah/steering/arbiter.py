@@ -250,7 +250,7 @@ class ChangeArbiter:
 
     @property
     def may_count(self) -> bool:
-        """Whether CUBIC streams may be counted by the queue: ours are paced, and have what they are paced to."""
+        """Whether CUBIC streams may be counted by the queue: ours are paced, and have their share."""
         kind = sure_kind(self.believed)
         return self.has_fair_pace and not self.exclusive and (kind is None or kind[0] in {"loss", "nobody"})
 
