@@ -42,10 +42,14 @@ fn status_bytes(key: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// Other tests of this process may reset the peak, or give memory back, between the mark and the look at it.
     #[test]
     fn a_touched_buffer_shows_at_the_peak() {
-        let mark = MemoryMark::now();
-        drop(std::hint::black_box(vec![1u8; 64 << 20]));
-        assert!(mark.peak_growth_bytes().unwrap() >= 60 << 20);
+        let shows = || {
+            let mark = MemoryMark::now();
+            drop(std::hint::black_box(vec![1u8; 64 << 20]));
+            mark.peak_growth_bytes().unwrap() >= 60 << 20
+        };
+        assert!((0..10).any(|_| shows()));
     }
 }
