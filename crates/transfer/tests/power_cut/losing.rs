@@ -171,6 +171,19 @@ impl Disk {
         names.attributes(INodeNo(number))
     }
 
+    /// Has `remove` remove a name from a folder, and forgets it.
+    fn removed(
+        &self,
+        folder: INodeNo,
+        name: &OsStr,
+        remove: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<(), Errno> {
+        let path = self.within(folder, name)?;
+        remove(&path)?;
+        self.names().forget(&path);
+        Ok(())
+    }
+
     fn flush_file(&self, handle: FileHandle) -> Result<(), Errno> {
         self.told.meet(|fault| matches!(fault, Fault::Flushes))?;
         Ok(self.file(handle)?.sync_data()?)
@@ -320,23 +333,17 @@ impl Filesystem for Disk {
     }
 
     fn unlink(&self, _: &Request, folder: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let gone = || {
-            let path = self.within(folder, name)?;
-            fs::remove_file(&path)?;
-            self.names().forget(&path);
-            Ok(())
-        };
-        answer(gone(), reply);
+        answer(
+            self.removed(folder, name, |path| fs::remove_file(path)),
+            reply,
+        );
     }
 
     fn rmdir(&self, _: &Request, folder: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let gone = || {
-            let path = self.within(folder, name)?;
-            fs::remove_dir(&path)?;
-            self.names().forget(&path);
-            Ok(())
-        };
-        answer(gone(), reply);
+        answer(
+            self.removed(folder, name, |path| fs::remove_dir(path)),
+            reply,
+        );
     }
 
     fn rename(
