@@ -169,15 +169,18 @@ def main() -> int:
     if now is None or now.endswith("+"):
         parser.error("commit first: the record names the commit that ran")
     runs = kept(crates)
-    for target in asked.target or READS:
-        new = {"target": target, "commit": now, "inputs": 0, "findings": 0, "seconds": 0}
-        begun = next((run for run in runs if run["target"] == target), new)
-        for run in measured(begun, asked.inputs):
-            print(f"{target}: {run['inputs']:,} inputs, {run['seconds']:,} s", file=sys.stderr)
-            runs = [each for each in runs if each["target"] != target] + [run]
-            write("fuzz", rows(runs), runs)
-            write_page(runs)
-    return 0 if publish("fuzz", rows(runs), runs) else 1
+    try:
+        for target in asked.target or READS:
+            new = {"target": target, "commit": now, "inputs": 0, "findings": 0, "seconds": 0}
+            begun = next((run for run in runs if run["target"] == target), new)
+            for run in measured(begun, asked.inputs):
+                print(f"{target}: {run['inputs']:,} inputs, {run['seconds']:,} s", file=sys.stderr)
+                runs = [each for each in runs if each["target"] != target] + [run]
+                write("fuzz", rows(runs), runs)
+        return 0 if publish("fuzz", rows(runs), runs) else 1
+    finally:
+        # Earlier, the record would say that the tree held changes.
+        write_page(runs)
 
 
 def _crates() -> dict[str, list[str]]:
