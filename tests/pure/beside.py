@@ -6,10 +6,10 @@ All that the path shows goes to the machine as observations, and each command co
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from howdah.probing.series import Floats
 from howdah.steering.arbiter import Command

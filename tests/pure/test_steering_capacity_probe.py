@@ -1,13 +1,13 @@
 """What a path carries, by moments of sending less: over a path in virtual time that keeps Little's law."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from stepped import Stepped
 
 from howdah.steering.capacity_probe import (

@@ -4,13 +4,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
 import pytest
 from beside import DEFAULT, Steered, arbiter_of
 from cubics import Cubics, PathOfOthers
+from msgspec.structs import replace
 
 from howdah.steering.counting import Count
 from howdah.steering.machine import Tick

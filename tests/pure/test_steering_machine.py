@@ -1,12 +1,12 @@
 """The machine that steers: its picture, its one latch, and where it refuses to go."""
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from howdah.steering.machine import (
     Failed,

@@ -1,11 +1,11 @@
 """What the machine does when a command is refused, and that what is in force is what it takes to be."""
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from beside import DEFAULT, ONE, PATH, Steered, arbiter_of
+from msgspec.structs import replace
 from test_steering_machine import CARRIES_BPS, PLAN, begun, came, tick
 
 from howdah.steering.arbiter import Command

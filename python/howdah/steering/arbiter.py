@@ -4,8 +4,10 @@ A change is on trial until it is known whether it brought what it was made for. 
 Pure: times and counts are arguments.
 """
 
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.steering.path_state import UNKNOWN, PathCapacity, PathShare, PathState
 from howdah.steering.policy import Policy, Preference, Situation, sure_kind
@@ -102,8 +104,7 @@ UNYIELDING = Belief({"1 bbr": TUNED.sure_to_take})
 """The belief where somebody leaves us clearly less than an equal share."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeArbiter:
+class ChangeArbiter(Struct, frozen=True):
     """The state of one transfer's changes; each method that changes something returns the next."""
 
     policy: Policy
@@ -126,7 +127,7 @@ class ChangeArbiter:
     """The rate of the fair default when it was in use last, bits per second."""
     asks_s: float = 0.0
     """The path is not probed for exclusivity earlier."""
-    measured: dict[Kind, dict[Choice, float]] = field(default_factory=dict)
+    measured: dict[Kind, dict[Choice, float]] = {}
     failures: int = 0
     cooldown_until_s: float = 0.0
     """The end of a cooldown after a failure; nothing is tried earlier."""

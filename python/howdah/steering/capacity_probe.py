@@ -15,11 +15,12 @@ bursts, which were part of the queue, are no more. Pure: times and round trips a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 import msgspec
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.probing.series import Floats
 from howdah.steering.throughput import Bound, level_bps
@@ -27,8 +28,7 @@ from howdah.steering.tunables import TUNED, lasting
 from howdah.values.listened import Dip
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityProbe:
+class CapacityProbe(Struct, frozen=True):
     """Measures one path; each method that changes something returns the next probe."""
 
     dips: tuple[Dip, ...] = ()

@@ -11,10 +11,11 @@ are arguments.
 """
 
 import math
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.probing.series import queues
 from howdah.steering.throughput import SEGMENT_BYTES
@@ -38,8 +39,7 @@ class Stretch(NamedTuple):
     streams: float
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """The count of one path's CUBIC streams; each look returns the next."""
 
     rest_bps: float = 0.0

@@ -9,8 +9,10 @@ has come back, and has ended once more. What arrived while ours filled the path 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.probing.series import queues
 from howdah.steering.throughput import Bound, level_bps
@@ -32,8 +34,7 @@ _NOTHING = Answer(None, None)
 Step = Literal["less", "back", "again", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class ExclusivityProbe:
+class ExclusivityProbe(Struct, frozen=True):
     """Probes whether a path is ours alone; each method that changes something returns the next probe."""
 
     step: Step | None = None

@@ -6,8 +6,10 @@ leads is declared in ``states``; what the arbiter, the probes and the pace decid
 Pure: times, rates and round trips come with the observations.
 """
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.probing.series import Floats
 from howdah.steering.arbiter import ChangeArbiter, Command
@@ -86,8 +88,7 @@ class Failed(NamedTuple):
 Observation = Settled | RouteChanged | Recognised | Tick | Resting | Failed
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """All that is kept of one steered transfer."""
 
     phase: Phase

@@ -29,7 +29,8 @@ So the cost of a wrong verdict is bounded: see ``docs/choosing.md``. Pure: times
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from howdah.probing.series import queues
 from howdah.steering.arbiter import ChangeArbiter, Command, to_recognise

@@ -16,8 +16,10 @@ windows that it has found stay when the plan's control takes over. Pure: times a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.probing.series import queues
 from howdah.steering.throughput import level_bps
@@ -36,8 +38,7 @@ class Path(NamedTuple):
     """Whether the path was found to be ours alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """The bound of all streams together, from when they are paced; each look returns the next pace."""
 
     bound_bps: float

@@ -1,7 +1,9 @@
 """The state of the path as it is known: round trips, capacity, and the part of it that we have. Pure."""
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.probing.series import queues
 from howdah.steering.policy import sure_kind
@@ -21,8 +23,7 @@ class PathState(NamedTuple):
     """Whether round trips are those of probes, and not what streams say of themselves."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathCapacity:
+class PathCapacity(Struct, frozen=True):
     """The capacity of one path."""
 
     peak: Peak = NO_PEAK
@@ -71,8 +72,7 @@ class PathCapacity:
 UNKNOWN = PathCapacity()
 
 
-@dataclass(frozen=True, slots=True)
-class PathShare:
+class PathShare(Struct, frozen=True):
     """The part of a path that one transfer has."""
 
     path: PathState

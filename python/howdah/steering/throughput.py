@@ -3,8 +3,10 @@
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from howdah.probing.series import queues
 from howdah.steering.tunables import TUNED
@@ -30,8 +32,7 @@ class Look(NamedTuple):
     """The bytes that the far kernel had acknowledged at a time on the sender's clock; None: not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meter:
+class Meter(Struct, frozen=True):
     """Looks of the last minute."""
 
     looks: tuple[Look, ...] = ()
@@ -81,8 +82,7 @@ class Meter:
 NO_LOOKS = Meter()
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Struct, frozen=True):
     """The most that arrived, for long enough.
 
     Looks are to be of what was acknowledged: what is verified comes by blocks, which streams that rest for a
