@@ -49,7 +49,7 @@ lint-python:
 
 BENCHES := bench-link bench-cc bench-peers bench-archive bench-select bench-dynamics bench-profile bench-models bench-bus \
 	bench-leases bench-control bench-agents bench-dumbbell bench-lsst bench-hpdc17 bench-ops bench-power bench-faults bench-trust bench-filters bench-between bench-million bench-small bench-blocked bench-first bench-second bench-why bench-before bench-fuzz
-.PHONY: bench bench-shared $(BENCHES)
+.PHONY: bench bench-shared bench-cost $(BENCHES)
 bench: $(BENCHES) ## all benches
 bench-link: build ## the emulated link against what it must reach
 	$(RUN) -m bench.link $(ARGS)
@@ -78,6 +78,8 @@ bench-fuzz: build ## 10^8 inputs for each fuzz target, many hours; it goes on wh
 	$(RUN) -m bench.fuzz $(ARGS)
 bench-faults: build ## 1,000 copies to which things happen, by seed, some 60 minutes (ARGS="--only SEED")
 	$(RUN) -m bench.faults $(ARGS)
+bench-cost: build ## what durability and digests cost, beside an earlier build (ARGS="--before FOLDER")
+	$(RUN) -m bench.cost $(ARGS)
 bench-between: build ## a copy between two far hosts from a third behind 1 Mb/s, beside a direct one (ARGS="--bytes 500000000")
 	$(RUN) -m bench.between $(ARGS)
 bench-blocked: build ## copies through firewalls, a jump host and ssh beside scp, and first copies, some 20 minutes (ARGS="--only first")
