@@ -83,8 +83,12 @@ class Attending:
             # Whoever asks and then says nothing harms itself alone.
             with line, contextlib.suppress(OSError):
                 line.settimeout(jobs.WITHIN_S)
-                if jobs.peer_of(line) in {os.getuid(), 0}:
-                    line.sendall(msgspec.json.encode(self._answer(jobs.read_line(line))) + b"\n")
+                if jobs.peer_of(line) not in {os.getuid(), 0}:
+                    continue
+                asked = jobs.read_line(line)
+                # Whoever asked while Ctrl-Z had stopped this copy has been told that nothing came of it.
+                if jobs.waits(line):
+                    line.sendall(msgspec.json.encode(self._answer(asked)) + b"\n")
 
     def _answer(self, text: bytes) -> jobs.Answer:
         try:
