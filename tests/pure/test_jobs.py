@@ -377,6 +377,29 @@ def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
     assert full.failed == "No space left on device"
 
 
+FILLS = """
+import resource, sys
+from pathlib import Path
+from howdah.transfer.logfile import LogFile
+file = Path(sys.argv[1])
+log = LogFile(file, "0f3a9c", "run42 to dtn2:/a, record x")
+# As on a disk that takes only the beginning of a line.
+resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 20, resource.RLIM_INFINITY))
+log.far_says("a line for which there is no room\\nand another one\\n")
+print(log.failed)
+"""
+
+
+def test_the_log_ends_with_a_whole_line_where_there_is_no_room(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    done = subprocess.run(
+        [sys.executable, "-c", FILLS, str(file)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "File too large\n"
+    (line,) = file.read_text().splitlines(keepends=True)
+    assert line.endswith(" 0f3a9c start run42 to dtn2:/a, record x\n")
+
+
 def test_a_wait_is_one_line_of_the_log_however_often_it_is_said(tmp_path: Path) -> None:
     log = LogFile(tmp_path / "log", "0f3a9c", "")
     for second in range(8, 12):

@@ -4,6 +4,7 @@ A line is the time in UTC, the name of the copy as ``howdah jobs`` has it, a wor
 rest. Names are told without control characters, so that no file makes a line of its own.
 """
 
+import contextlib
 import errno
 import os
 from datetime import UTC, datetime
@@ -148,8 +149,18 @@ class LogFile(Display):
         if self.failed is not None:
             return
         at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+        line, written = f"{at} {self._job} {word} {printable(what)}\n".encode(), 0
         try:
             # One write a line: several copies may share a log.
-            self._file.write(f"{at} {self._job} {word} {printable(what)}\n".encode())
+            while written < len(line):
+                written += self._file.write(line[written:])
         except OSError as error:
             self.failed = error.strerror or str(error)
+            self._take_back(written)
+
+    def _take_back(self, written: int) -> None:
+        """Removes the beginning of a line for which there was no room, while it is the end of the file."""
+        with contextlib.suppress(OSError):
+            end = self._file.tell()
+            if written and self._file.seek(0, os.SEEK_END) == end:
+                self._file.truncate(end - written)
