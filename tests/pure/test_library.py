@@ -209,6 +209,29 @@ def test_where_the_far_end_does_not_answer_there_is_a_record(
     assert not (tmp_path / "records").exists(), "nothing was begun, so nothing is kept"
 
 
+VANISHES = """#!/bin/sh
+rm "$0"
+"""
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_an_ssh_that_cannot_be_started_leaves_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    """With ``answers`` it can be asked what it would do, and is gone after that."""
+    ssh = tmp_path / "ssh"
+    monkeypatch.setenv("HOWDAH_SSH", str(ssh))
+    counts = []
+    for _ in range(3):
+        if answers:
+            ssh.write_text(VANISHES)
+            ssh.chmod(0o755)
+        with pytest.raises(howdah.HowdahError, match="ssh is not installed on this host"):
+            howdah.plan_for("far")
+        counts.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208, of a folder that changes
+    assert counts[0] == counts[-1], counts
+
+
 SILENT = """#!/bin/sh
 case "$*" in *" -G "*) exit 0;; esac
 echo $$ >>"$0.begun"

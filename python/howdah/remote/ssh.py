@@ -118,7 +118,7 @@ class Login:
         # So that a far end that writes much seldom waits until this is read.
         with contextlib.suppress(OSError):
             fcntl.fcntl(stderr_fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        pid = spawn(argv, (stdin, stdout, stderr))
+        pid = spawn(argv, (stdin, stdout, stderr), ends=[read_fd, write_fd, stderr_fd])
         return Pipes(read_fd, write_fd, stderr_fd, os.pidfd_open(pid))
 
     def channel(
@@ -134,7 +134,7 @@ class Login:
         argv = [*self.ssh, "-T", "-x", "-a", *options, "-W", to, "--", self.host]
         stderr_fd, stderr = os.pipe()
         os.set_blocking(stderr_fd, False)
-        pid = spawn(argv, (os.dup(connection), os.dup(connection), stderr))
+        pid = spawn(argv, (os.dup(connection), os.dup(connection), stderr), ends=[stderr_fd])
         return Pipes(-1, -1, stderr_fd, os.pidfd_open(pid))
 
     def is_kept(self) -> bool:
