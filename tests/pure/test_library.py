@@ -9,7 +9,9 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import examples
 import pytest
@@ -17,6 +19,8 @@ import pytest
 import howdah
 from howdah.library.copy import copy_request
 from howdah.library.profile import profile
+from howdah.remote import process, standby
+from howdah.remote.ssh import Login
 
 STUB = Path(howdah.__file__).with_suffix(".pyi")
 PROGRAMS = {name: text for name, text in examples.programs().items() if not examples.needs_a_network(text)}
@@ -230,6 +234,32 @@ def test_an_ssh_that_cannot_be_started_leaves_no_descriptor(
             howdah.plan_for("far")
         counts.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208, of a folder that changes
     assert counts[0] == counts[-1], counts
+
+
+def test_threads_that_begin_copies_at_once_give_back_each_earlier_ssh_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ended_ssh() -> process.FarProcess:
+        stderr_fd, stderr = os.pipe()
+        os.set_blocking(stderr_fd, False)
+        pid = process.spawn(["true"], (process.nowhere(), process.nowhere(), stderr))
+        return process.FarProcess(cast("Login", None), process.Pipes(-1, -1, stderr_fd, os.pidfd_open(pid)))
+
+    threads, rounds = 8, 40
+    before = sys.getswitchinterval()
+    ending: list[process.FarProcess] = []
+    monkeypatch.setattr(standby, "_ending", ending)
+    with ThreadPoolExecutor(threads) as pool:
+        sys.setswitchinterval(1e-6)
+        try:
+            for _ in range(rounds):
+                ending.extend(ended_ssh() for _ in range(6))
+                assert all(process.readable(each.pidfd, 5.0) for each in ending)
+                for done in [pool.submit(standby._reap) for _ in range(threads)]:
+                    done.result()
+                assert ending == []
+        finally:
+            sys.setswitchinterval(before)
 
 
 SILENT = """#!/bin/sh
