@@ -236,6 +236,37 @@ def test_an_ssh_that_cannot_be_started_leaves_no_descriptor(
     assert counts[0] == counts[-1], counts
 
 
+IGNORES = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-m", "howdah", "doctor", "far"], "howdah: howdah on far ended before it answered (it said"),
+        # Linux then tells nobody how a program has ended.
+        (["-c", "import howdah\nhowdah.plan_for('far')"], "ConnectionLost: ssh to far failed (it said"),
+    ],
+)
+def test_what_started_a_program_may_ignore_sigchld(words: list[str], says: str, tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nsleep 0.2\nexit 1\n")
+    ssh.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", IGNORES, *words],
+        env={**os.environ, "HOWDAH_SSH": str(ssh)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert says in done.stderr.splitlines()[-1]
+
+
 def test_threads_that_begin_copies_at_once_give_back_each_earlier_ssh_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

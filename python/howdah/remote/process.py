@@ -144,7 +144,7 @@ def spawn(
             os.environ,
             file_actions=actions,
             setsigmask=[signal.SIGINT],
-            setsigdef=[signal.SIGPIPE],
+            setsigdef=[signal.SIGPIPE, signal.SIGCHLD],
             setsid=session,
         )
         left = [*streams]
@@ -201,4 +201,12 @@ def output(argv: list[str], stdin: int | None = None, modules: "Sequence[str]" =
         return text
     finally:
         os.close(read_fd)
-        os.waitpid(pid, 0)
+        wait(pid)
+
+
+def wait(pid: int) -> int:
+    """The exit code of a program, once it has ended; LOST where nobody knows it, for SIGCHLD is ignored."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:
+        return LOST

@@ -26,7 +26,7 @@ from _blake2 import blake2s  # hashlib would load OpenSSL
 from howdah import LAB_LINK_VARIABLE, HowdahError
 from howdah._native import Policy
 from howdah.remote import far_command
-from howdah.remote.process import PIPE_BYTES, Pipes, nowhere, output, spawn
+from howdah.remote.process import PIPE_BYTES, Pipes, nowhere, output, spawn, wait
 from howdah.text import printable
 
 TYPE_CHECKING = False
@@ -142,8 +142,7 @@ class Login:
         if self.control is None:
             return False
         check = [*self.ssh, "-O", "check", "-o", f"ControlPath={self.control}", "--", self.host]
-        pid = spawn(check, (nowhere(), nowhere(), nowhere()))
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        return wait(spawn(check, (nowhere(), nowhere(), nowhere()))) == 0
 
     def end(self) -> None:
         """Tells the kept login to end with its last session."""
