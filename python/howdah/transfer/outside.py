@@ -176,7 +176,8 @@ class Outside:
             from howdah.transfer.logfile import LogFile  # noqa: PLC0415
 
             started = f"{' '.join(now.from_)} to {now.to}, record {now.record}"
-            self._log = LogFile(request.log_file, now.job, started)
+            to_pipe = request.route.pipe and request.route.direction == "pull"
+            self._log = LogFile(request.log_file, now.job, started, to_pipe=to_pipe)
         if request.metrics is not None:
             from howdah.transfer.metrics import Metrics  # noqa: PLC0415
 
