@@ -27,6 +27,8 @@ _NO_THREAD = ("can't start new thread", "cannot start a thread")
 
 def guarded(command: Callable[[], int]) -> int:
     """Runs ``command`` and returns the exit code, whatever it raises. Signals change nothing after that."""
+    # Whoever started this may ignore it, and then no program tells how it has ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         code = command()
         sys.stdout.flush()

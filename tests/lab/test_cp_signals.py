@@ -173,6 +173,20 @@ def test_a_reader_that_has_gone_is_an_error_only_for_what_programs_read(
     assert last(cp).error is None
 
 
+@pytest.mark.parametrize(("asked", "code"), [((), 0), (("--json",), 1), (("--dry-run",), 1)])
+def test_a_disk_that_is_full_is_an_error_only_for_what_was_asked_for(
+    cp: Copier, source: Path, asked: tuple[str, ...], code: int
+) -> None:
+    (source / "z-large").unlink()
+    with full() as (stdout, _):
+        process = cp.lab.popen(
+            "near", cp.argv(*asked, source, f"far:{cp.folder / 'dst'}"), env=cp.env, stdout=stdout
+        )
+        assert process.wait(20) == code
+    if "--dry-run" not in asked:
+        assert tree(cp.folder / "dst") == tree(source)
+
+
 @pytest.mark.parametrize("pull", [False, True])
 def test_a_near_end_killed_outright_leaves_no_far_end(cp: Copier, source: Path, pull: bool) -> None:
     with copying(cp, source, pull=pull) as process:

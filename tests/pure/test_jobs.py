@@ -1,6 +1,7 @@
 """Running copies as others see them: the socket of each, who may ask there, metrics, and the log file."""
 
 import os
+import signal
 import socket
 import stat
 import struct
@@ -22,6 +23,7 @@ from samples import LIMITS, howdah, progress, run
 from howdah import HowdahError
 from howdah.cli.jobs_command import line
 from howdah.library import jobs as library
+from howdah.remote import ssh
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello
 from howdah.transfer import jobs, logfile, metrics
@@ -176,6 +178,25 @@ def test_noise_on_the_socket_harms_nobody(said: bytes, runtime: Path) -> None:
         assert heard == b"" or msgspec.json.decode(heard, type=jobs.Answer).error
         assert library.running().standing[0].limit == "100Mb/s"
         assert not valve.paused
+
+
+def test_what_is_asked_of_a_stopped_copy_in_vain_is_not_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "WITHIN_S", 0.3)
+    copy = [sys.executable, "-c", f"from howdah.remote import ssh\nssh._COMMON = {ssh._COMMON!r}\n{ATTENDS}"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(copy, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            process.send_signal(signal.SIGSTOP)
+            os.waitpid(process.pid, os.WUNTRACED)
+            with pytest.raises(HowdahError, match="does not answer; if Ctrl-Z stopped it"):
+                library.pause("0f3a9c")
+            process.send_signal(signal.SIGCONT)
+            monkeypatch.setattr(jobs, "WITHIN_S", 2.0)
+            assert library.running().standing[0].state == "connecting"
+        finally:
+            process.kill()
 
 
 def test_a_copy_has_failed_when_it_has_ended_and_not_with_a_session() -> None:
@@ -354,6 +375,29 @@ def test_the_log_has_a_line_for_each_thing_and_no_name_makes_one(
     full = LogFile(Path("/dev/full"), "0f3a9c", "")
     full.ended(record)
     assert full.failed == "No space left on device"
+
+
+FILLS = """
+import resource, sys
+from pathlib import Path
+from howdah.transfer.logfile import LogFile
+file = Path(sys.argv[1])
+log = LogFile(file, "0f3a9c", "run42 to dtn2:/a, record x")
+# As on a disk that takes only the beginning of a line.
+resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 20, resource.RLIM_INFINITY))
+log.far_says("a line for which there is no room\\nand another one\\n")
+print(log.failed)
+"""
+
+
+def test_the_log_ends_with_a_whole_line_where_there_is_no_room(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    done = subprocess.run(
+        [sys.executable, "-c", FILLS, str(file)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "File too large\n"
+    (line,) = file.read_text().splitlines(keepends=True)
+    assert line.endswith(" 0f3a9c start run42 to dtn2:/a, record x\n")
 
 
 def test_a_wait_is_one_line_of_the_log_however_often_it_is_said(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import examples
 import pytest
@@ -17,6 +19,8 @@ import pytest
 import howdah
 from howdah.library.copy import copy_request
 from howdah.library.profile import profile
+from howdah.remote import process, standby
+from howdah.remote.ssh import Login
 
 STUB = Path(howdah.__file__).with_suffix(".pyi")
 PROGRAMS = {name: text for name, text in examples.programs().items() if not examples.needs_a_network(text)}
@@ -207,6 +211,86 @@ def test_where_the_far_end_does_not_answer_there_is_a_record(
     assert (record.error, record.host, record.plan) == (str(caught.value), "far", None)
     assert record.command == ["howdah.copy", str(tmp_path), "far:"]
     assert not (tmp_path / "records").exists(), "nothing was begun, so nothing is kept"
+
+
+VANISHES = """#!/bin/sh
+rm "$0"
+"""
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_an_ssh_that_cannot_be_started_leaves_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    """With ``answers`` it can be asked what it would do, and is gone after that."""
+    ssh = tmp_path / "ssh"
+    monkeypatch.setenv("HOWDAH_SSH", str(ssh))
+    counts = []
+    for _ in range(3):
+        if answers:
+            ssh.write_text(VANISHES)
+            ssh.chmod(0o755)
+        with pytest.raises(howdah.HowdahError, match="ssh is not installed on this host"):
+            howdah.plan_for("far")
+        counts.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208, of a folder that changes
+    assert counts[0] == counts[-1], counts
+
+
+IGNORES = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-m", "howdah", "doctor", "far"], "howdah: howdah on far ended before it answered (it said"),
+        # Linux then tells nobody how a program has ended.
+        (["-c", "import howdah\nhowdah.plan_for('far')"], "ConnectionLost: ssh to far failed (it said"),
+    ],
+)
+def test_what_started_a_program_may_ignore_sigchld(words: list[str], says: str, tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nsleep 0.2\nexit 1\n")
+    ssh.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", IGNORES, *words],
+        env={**os.environ, "HOWDAH_SSH": str(ssh)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert says in done.stderr.splitlines()[-1]
+
+
+def test_threads_that_begin_copies_at_once_give_back_each_earlier_ssh_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ended_ssh() -> process.FarProcess:
+        stderr_fd, stderr = os.pipe()
+        os.set_blocking(stderr_fd, False)
+        pid = process.spawn(["true"], (process.nowhere(), process.nowhere(), stderr))
+        return process.FarProcess(cast("Login", None), process.Pipes(-1, -1, stderr_fd, os.pidfd_open(pid)))
+
+    threads, rounds = 8, 40
+    before = sys.getswitchinterval()
+    ending: list[process.FarProcess] = []
+    monkeypatch.setattr(standby, "_ending", ending)
+    with ThreadPoolExecutor(threads) as pool:
+        sys.setswitchinterval(1e-6)
+        try:
+            for _ in range(rounds):
+                ending.extend(ended_ssh() for _ in range(6))
+                assert all(process.readable(each.pidfd, 5.0) for each in ending)
+                for done in [pool.submit(standby._reap) for _ in range(threads)]:
+                    done.result()
+                assert ending == []
+        finally:
+            sys.setswitchinterval(before)
 
 
 SILENT = """#!/bin/sh

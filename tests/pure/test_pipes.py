@@ -1,6 +1,9 @@
 """Copies of which one end is a pipe: what can be asked for, and what is said where one ends early."""
 
+from pathlib import Path
+
 import pytest
+from samples import howdah
 from test_delete import asked
 
 from howdah import HowdahError, streams
@@ -79,6 +82,18 @@ def test_what_reads_the_target_again_needs_one(option: list[str]) -> None:
 def test_json_is_not_mixed_with_the_data() -> None:
     with pytest.raises(HowdahError, match="afterwards: howdah archive show last --json"):
         copy_command.copy(json=True, quiet=False, names=["far:a", "-"])
+
+
+def test_a_log_is_not_mixed_with_the_data(tmp_path: Path) -> None:
+    log, stdout, ssh = str(tmp_path / "log"), "/dev/stdout", {"HOWDAH_SSH": "false"}
+    done = howdah("cp", "--log-file", stdout, "far:x", "-", **ssh)
+    assert (done.returncode, done.stdout) == (1, "")
+    why = "--log-file /dev/stdout is standard output, which carries the data; give another file"
+    assert done.stderr == f"howdah: {why}\n"
+    # The far end does not answer, and the log says so.
+    howdah("cp", "--log-file", log, "far:x", "-", **ssh)
+    assert "ended before it answered" in Path(log).read_text()
+    assert "ended before it answered" in howdah("cp", "--log-file", stdout, "far:x", log, **ssh).stdout
 
 
 def test_what_failed_is_not_told_to_go_on() -> None:

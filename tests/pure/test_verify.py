@@ -66,10 +66,23 @@ def test_other_tools_read_what_is_written_and_write_what_is_read(tree: Path, tmp
         ["sha256sum", "--check", "--strict", "--quiet", tmp_path / "tree.sha256"], cwd=tree, check=False
     )
     assert done.returncode == 0
-    for tool, options, name in [("md5sum", [], "MD5SUMS"), ("sha256sum", ["--tag"], "list")]:
+    for tool, options, name in [
+        ("md5sum", [], "MD5SUMS"),
+        ("sha256sum", ["--tag"], "list"),
+        ("sha256sum", ["-z"], "zeros.sha256"),
+        ("sha256sum", ["--tag", "--zero"], "zeros.md5"),
+    ]:
         with (tmp_path / name).open("wb") as stream:
             subprocess.run([tool, *options, *map(os.fsencode, ODD)], cwd=tree, stdout=stream, check=True)
-        assert verify(tmp_path / name, tree).agrees
+        checked = verify(tmp_path / name, tree)
+        assert (checked.agrees, checked.counts.files) == (True, 6)
+    zeros = tmp_path / "zeros.sha256"
+    zeros.write_bytes(zeros.read_bytes() * 2 + b"nothing")
+    with pytest.raises(HowdahError, match=r"zeros.sha256 is not a list of digests: line 13 is not a digest"):
+        verify(zeros, tree)
+    zeros.write_bytes(b"\0" + b"x" * 5_000_000)
+    with pytest.raises(HowdahError, match=r"zeros.sha256 is not a list of digests: line 2 is not a digest"):
+        verify(zeros, tree)
 
 
 def test_a_record_keeps_a_list(tree: Path, tmp_path: Path) -> None:

@@ -40,18 +40,24 @@ def copy(*, json: bool, quiet: bool, **options: Any) -> int:  # noqa: ANN401, th
         if to_pipe:
             print(told, file=sys.stderr)
         else:
-            _tell(told if note is None else f"{told}\nnote: {printable(note)}")
+            is_result = record.outcome.dry_run_plan is not None
+            _tell(told if note is None else f"{told}\nnote: {printable(note)}", is_result=is_result)
     left_out = record.outcome.left_out if record.outcome else []
     for line in (*left_out, *done.problems):
         print(f"howdah: {printable(line)}", file=sys.stderr)
     return done.exit_code
 
 
-def _tell(text: str) -> None:
-    """Prints for people. A reader that has gone (head) takes nothing from the copy, which is done."""
+def _tell(text: str, *, is_result: bool) -> None:
+    """Prints for people. A reader that has gone (head) takes nothing from the copy, which is done.
+
+    Nor does a full disk, unless what it would have is all that was asked for (``is_result``).
+    """
     try:
         print(text, flush=True)
-    except BrokenPipeError:
+    except OSError as error:
+        if is_result and not isinstance(error, BrokenPipeError):
+            raise
         write_no_more()
 
 

@@ -325,7 +325,8 @@ def spell(command: Command, values: "Mapping[str, Any]", name: str, given: "Mapp
                 typed = values.get(row.key)
                 typed = typed.text if isinstance(typed, Read) else typed
                 value = typed if isinstance(typed, str) else given[name]
-                return f"{called} {value:g}" if isinstance(value, float) else f"{called} {value}"
+                unit = "s" if row.kind is duration else ""
+                return f"{called} {value:g}{unit}" if isinstance(value, float) else f"{called} {value}"
     return name
 
 

@@ -1,5 +1,6 @@
 """Whether the data port of a far host can be reached from here, or one of this host from there."""
 
+import contextlib
 import errno
 import os
 import socket
@@ -116,6 +117,7 @@ def _carries(login: Login, hello: FarHello) -> bool:
             given.close()
             os.close(pipes.stderr_fd)
             readable(pipes.pidfd, _WITHIN_S)
-            os.waitid(os.P_PIDFD, pipes.pidfd, os.WEXITED | os.WNOHANG)
+            with contextlib.suppress(ChildProcessError):  # A program may ignore SIGCHLD.
+                os.waitid(os.P_PIDFD, pipes.pidfd, os.WEXITED | os.WNOHANG)
             os.close(pipes.pidfd)
     return not ended

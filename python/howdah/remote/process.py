@@ -127,28 +127,39 @@ def _status(pidfd: int) -> int:
     return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
-def spawn(argv: list[str], streams: tuple[int, int, int], *, session: bool = False) -> int:
-    """Starts ``argv`` with these as its standard streams, which are closed here."""
+def spawn(
+    argv: list[str], streams: tuple[int, int, int], *, ends: "Sequence[int]" = (), session: bool = False
+) -> int:
+    """Starts ``argv`` with these as its standard streams, which are closed here.
+
+    Their other ``ends`` are closed where it cannot be started. Raises HowdahError.
+    """
+    left = [*streams, *ends]
     actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)]
     try:
         # Ctrl-C reaches every process of the terminal; ssh must live on to carry our goodbye.
-        return os.posix_spawnp(
+        pid = os.posix_spawnp(
             argv[0],
             argv,
             os.environ,
             file_actions=actions,
             setsigmask=[signal.SIGINT],
-            setsigdef=[signal.SIGPIPE],
+            setsigdef=[signal.SIGPIPE, signal.SIGCHLD],
             setsid=session,
         )
+        left = [*streams]
+        return pid
     except FileNotFoundError:
         raise HowdahError(
             f"{argv[0]} is not installed on this host; install it: apt install openssh-client"
         ) from None
     except OSError as error:
+        if error.errno is None:
+            # What a program's own handler of a signal has raised, as TimeoutError.
+            raise
         raise HowdahError(f"cannot start {argv[0]}: {error.strerror}; check HOWDAH_SSH") from None
     finally:
-        for fd in streams:
+        for fd in left:
             os.close(fd)
 
 
@@ -173,7 +184,7 @@ def output(argv: list[str], stdin: int | None = None, modules: "Sequence[str]" =
     Those modules are loaded meanwhile, until it writes.
     """
     read_fd, stdout = os.pipe()
-    pid = spawn(argv, (nowhere() if stdin is None else stdin, stdout, nowhere()))
+    pid = spawn(argv, (nowhere() if stdin is None else stdin, stdout, nowhere()), ends=[read_fd])
     text, deadline = b"", time.monotonic() + _OUTPUT_S
     try:
         for module in modules:
@@ -190,4 +201,12 @@ def output(argv: list[str], stdin: int | None = None, modules: "Sequence[str]" =
         return text
     finally:
         os.close(read_fd)
-        os.waitpid(pid, 0)
+        wait(pid)
+
+
+def wait(pid: int) -> int:
+    """The exit code of a program, once it has ended; LOST where nobody knows it, for SIGCHLD is ignored."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:
+        return LOST

@@ -26,7 +26,7 @@ from _blake2 import blake2s  # hashlib would load OpenSSL
 from howdah import LAB_LINK_VARIABLE, HowdahError
 from howdah._native import Policy
 from howdah.remote import far_command
-from howdah.remote.process import PIPE_BYTES, Pipes, nowhere, output, spawn
+from howdah.remote.process import PIPE_BYTES, Pipes, nowhere, output, spawn, wait
 from howdah.text import printable
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ class Login:
         # So that a far end that writes much seldom waits until this is read.
         with contextlib.suppress(OSError):
             fcntl.fcntl(stderr_fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        pid = spawn(argv, (stdin, stdout, stderr))
+        pid = spawn(argv, (stdin, stdout, stderr), ends=[read_fd, write_fd, stderr_fd])
         return Pipes(read_fd, write_fd, stderr_fd, os.pidfd_open(pid))
 
     def channel(
@@ -134,7 +134,7 @@ class Login:
         argv = [*self.ssh, "-T", "-x", "-a", *options, "-W", to, "--", self.host]
         stderr_fd, stderr = os.pipe()
         os.set_blocking(stderr_fd, False)
-        pid = spawn(argv, (os.dup(connection), os.dup(connection), stderr))
+        pid = spawn(argv, (os.dup(connection), os.dup(connection), stderr), ends=[stderr_fd])
         return Pipes(-1, -1, stderr_fd, os.pidfd_open(pid))
 
     def is_kept(self) -> bool:
@@ -142,8 +142,7 @@ class Login:
         if self.control is None:
             return False
         check = [*self.ssh, "-O", "check", "-o", f"ControlPath={self.control}", "--", self.host]
-        pid = spawn(check, (nowhere(), nowhere(), nowhere()))
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        return wait(spawn(check, (nowhere(), nowhere(), nowhere()))) == 0
 
     def end(self) -> None:
         """Tells the kept login to end with its last session."""

@@ -132,6 +132,7 @@ _begun: list[FarSession] = []
 _ending: list[process.FarProcess] = []
 _keepers: list[int] = []
 """Processes that keep far ends, started here and perhaps ended since."""
+_reaping = _thread.allocate_lock()
 
 
 def begin(
@@ -230,16 +231,24 @@ def main(words: list[str]) -> int:
 
 
 def _reap() -> None:
-    """Gives back what far ends and keepers used that have ended: a program may make many copies."""
-    for far in list(_ending):
-        if far.exit_status(0.0) is not None:
-            with contextlib.suppress(ValueError):  # Another thread has done it.
+    """Gives back what far ends and keepers used that have ended: a program may make many copies.
+
+    One thread does it at a time: a descriptor that another one has closed may be that of another ssh by now.
+    """
+    if not _reaping.acquire(blocking=False):
+        return
+    try:
+        for far in list(_ending):
+            if far.exit_status(0.0) is not None:
                 _ending.remove(far)
                 far.close()
-    for pid in list(_keepers):
-        with contextlib.suppress(ChildProcessError, ValueError):
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                _keepers.remove(pid)
+        for pid in list(_keepers):
+            with contextlib.suppress(ChildProcessError):
+                if not os.waitpid(pid, os.WNOHANG)[0]:
+                    continue
+            _keepers.remove(pid)
+    finally:
+        _reaping.release()
 
 
 def _role(ports: "Ports | None") -> str:

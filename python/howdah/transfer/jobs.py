@@ -8,6 +8,7 @@ that was killed, and is removed by whoever finds it.
 
 import contextlib
 import os
+import select
 import socket
 import stat
 import struct
@@ -149,6 +150,14 @@ def read_line(line: socket.socket) -> bytes:
             raise OSError("no whole line came")
         read += more
     return read[:-1]
+
+
+def waits(line: socket.socket) -> bool:
+    """Whether the other side, which has said all, still waits for its answer. Raises OSError."""
+    poll = select.poll()
+    # That it has hung up is told anyway.
+    poll.register(line, 0)
+    return not poll.poll(0)
 
 
 class _Gone(HowdahError):

@@ -4,8 +4,10 @@ A line is the time in UTC, the name of the copy as ``howdah jobs`` has it, a wor
 rest. Names are told without control characters, so that no file makes a line of its own.
 """
 
+import contextlib
 import errno
 import os
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -29,8 +31,11 @@ _AT_ONCE_BYTES = 1 << 18
 class LogFile(Display):
     """A display that writes to the log, for one copy."""
 
-    def __init__(self, file: Path, job: str, started: str) -> None:
-        """Opens the log, and begins with ``started``. Raises HowdahError where it cannot be written."""
+    def __init__(self, file: Path, job: str, started: str, *, to_pipe: bool = False) -> None:
+        """Opens the log, and begins with ``started``.
+
+        ``to_pipe``: standard output carries the data. Raises HowdahError where it cannot be written.
+        """
         self._job = job
         self._now: Progress | None = None
         self._waits: set[str] = set()
@@ -40,6 +45,7 @@ class LogFile(Display):
         self._digests: BinaryIO | None = None
         """Those of the session."""
         self._part = b""
+        shown = f"{{log_file}} {literal(printable(str(file)))}"
         try:
             # Names of files are nobody else's business.
             descriptor = os.open(file, _FLAGS, 0o600)
@@ -47,7 +53,10 @@ class LogFile(Display):
         except OSError as error:
             unread = error.errno == errno.ENXIO
             why = "nobody reads from this FIFO or socket" if unread else error.strerror or error
-            raise NotHere(f"{{log_file}} {literal(printable(str(file)))}: {why}") from None
+            raise NotHere(f"{shown}: {why}") from None
+        if to_pipe and _is_standard_output(descriptor):
+            os.close(descriptor)
+            raise NotHere(f"{shown} is standard output, which carries the data; give another file")
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self.failed: str | None = None
         """Why lines are missing from then on; None: none is."""
@@ -148,8 +157,24 @@ class LogFile(Display):
         if self.failed is not None:
             return
         at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+        line, written = f"{at} {self._job} {word} {printable(what)}\n".encode(), 0
         try:
             # One write a line: several copies may share a log.
-            self._file.write(f"{at} {self._job} {word} {printable(what)}\n".encode())
+            while written < len(line):
+                written += self._file.write(line[written:])
         except OSError as error:
             self.failed = error.strerror or str(error)
+            self._take_back(written)
+
+    def _take_back(self, written: int) -> None:
+        """Removes the beginning of a line for which there was no room, while it is the end of the file."""
+        with contextlib.suppress(OSError):
+            end = self._file.tell()
+            if written and self._file.seek(0, os.SEEK_END) == end:
+                self._file.truncate(end - written)
+
+
+def _is_standard_output(descriptor: int) -> bool:
+    """Whether both lead to one file or pipe; of a device, such as a terminal or /dev/null, never."""
+    own = os.fstat(descriptor)
+    return not stat.S_ISCHR(own.st_mode) and os.path.samestat(own, os.fstat(1))

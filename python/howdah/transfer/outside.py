@@ -83,8 +83,12 @@ class Attending:
             # Whoever asks and then says nothing harms itself alone.
             with line, contextlib.suppress(OSError):
                 line.settimeout(jobs.WITHIN_S)
-                if jobs.peer_of(line) in {os.getuid(), 0}:
-                    line.sendall(msgspec.json.encode(self._answer(jobs.read_line(line))) + b"\n")
+                if jobs.peer_of(line) not in {os.getuid(), 0}:
+                    continue
+                asked = jobs.read_line(line)
+                # Whoever asked while Ctrl-Z had stopped this copy has been told that nothing came of it.
+                if jobs.waits(line):
+                    line.sendall(msgspec.json.encode(self._answer(asked)) + b"\n")
 
     def _answer(self, text: bytes) -> jobs.Answer:
         try:
@@ -172,7 +176,8 @@ class Outside:
             from howdah.transfer.logfile import LogFile  # noqa: PLC0415
 
             started = f"{' '.join(now.from_)} to {now.to}, record {now.record}"
-            self._log = LogFile(request.log_file, now.job, started)
+            to_pipe = request.route.pipe and request.route.direction == "pull"
+            self._log = LogFile(request.log_file, now.job, started, to_pipe=to_pipe)
         if request.metrics is not None:
             from howdah.transfer.metrics import Metrics  # noqa: PLC0415
 

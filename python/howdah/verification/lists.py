@@ -7,11 +7,12 @@ than once with one digest counts once; with two the list is wrong.
 import contextlib
 import os
 import re
+import tempfile
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 from howdah import HowdahError, _native
 from howdah.archive import Archive
@@ -23,6 +24,8 @@ from howdah.values.verification import ALGORITHMS, Algorithm
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _ESCAPED = re.compile(rb"\\(.)")
 _MEANT = {b"n": b"\n", b"r": b"\r"}
+_ESCAPES = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
+_PIECE_BYTES = 1 << 20
 
 
 def repeats(file: Path) -> frozenset[int]:
@@ -90,6 +93,8 @@ class Listed(NamedTuple):
     """The numbers of the lines that name one of them again."""
     lacks: int = 0
     """How many files, beyond those, the copy has moved whose list it is."""
+    lines: IO[bytes] | None = None
+    """What ``file`` is the name of, if that is a file without a name of its own."""
 
 
 def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed:
@@ -101,7 +106,7 @@ def find(manifest: str, algorithm: Algorithm | None, archive: Archive) -> Listed
     file = Path(manifest)
     # A name that is too long is that of no file.
     if os.path.isfile(file):  # noqa: PTH113
-        return _each_once(listed(printable(os.fsencode(file)), file, algorithm))
+        return _in_file(file, algorithm)
     if os.path.exists(file) and not file.is_dir():  # noqa: PTH110
         raise HowdahError(
             f"{printable(manifest)} is no regular file, and a list is read more than once; "
@@ -142,13 +147,50 @@ def _of_record(found: Listed, record: Record) -> Listed:
     return found._replace(lacks=max(0, moved - found.files))
 
 
-def listed(name: str, file: Path, algorithm: Algorithm | None) -> Listed:
-    """The list in a file, checked line by line. Raises HowdahError."""
+def listed(name: str, file: Path, algorithm: Algorithm | None, *, called: str | None = None) -> Listed:
+    """The list in a file, which is ``called`` so, checked line by line. Raises HowdahError."""
     try:
-        found, files = _native.examine_digests(os.fsencode(file), algorithm, os.fsencode(file.name))
+        called_so = os.fsencode(called or file.name)
+        found, files = _native.examine_digests(os.fsencode(file), algorithm, called_so)
     except HowdahError as error:
         raise HowdahError(f"{name} is not a list of digests: {error}") from None
     return Listed(name, file, cast("Algorithm", found), files)
+
+
+def _in_file(file: Path, algorithm: Algorithm | None) -> Listed:
+    """The list in this file, also where its entries end in NUL bytes. Raises HowdahError."""
+    name = printable(os.fsencode(file))
+    try:
+        lines = _in_lines(file)
+    except OSError as error:
+        raise HowdahError(f"{name} is not a list of digests: {error.strerror}") from None
+    if lines is None:
+        return _each_once(listed(name, file, algorithm))
+    made = Path(f"/proc/self/fd/{lines.fileno()}")
+    return _each_once(listed(name, made, algorithm, called=file.name)._replace(lines=lines))
+
+
+def _in_lines(file: Path) -> IO[bytes] | None:
+    """The entries as lines, where they end in NUL bytes, as ``sha256sum -z`` writes them."""
+    with file.open("rb") as entries:
+        if b"\0" not in entries.read(_PIECE_BYTES):
+            return None
+        entries.seek(0)
+        # It is closed with the list.
+        lines, rest = tempfile.NamedTemporaryFile(delete=False), b""  # noqa: SIM115
+        Path(lines.name).unlink()
+        # An entry of such a length is none, as will be said of it.
+        while len(rest) < _PIECE_BYTES and (piece := entries.read(_PIECE_BYTES)):
+            *whole, rest = (rest + piece).split(b"\0")
+            lines.writelines(map(_line, whole))
+        lines.write(_line(rest))
+        lines.flush()
+        return lines
+
+
+def _line(entry: bytes) -> bytes:
+    escaped = re.sub(rb"[\\\n\r]", lambda found: _ESCAPES[found[0]], entry)
+    return (b"" if escaped == entry else b"\\") + escaped + b"\n"
 
 
 def _each_once(found: Listed) -> Listed:
