@@ -132,18 +132,6 @@ def test_a_minimum_is_no_bonus_and_weights_are_of_classes() -> None:
     }
 
 
-def test_a_flow_gets_no_more_than_most_each_and_others_have_the_rest() -> None:
-    text = (
-        'name = "p"\nguarantee = "80Mbit"\n[class.a]\nmost_each = "10Mbit"\n[class.b]\n'
-        + MEMBER.format("a")
-        + MEMBER.format("a").replace('"a"', '"c"')
-        + MEMBER.format("b")
-    )
-    text = text.replace("[[class.c.member]]", "[[class.a.member]]")
-    shares = {"a/a": 10_000_000, "a/c": 10_000_000, "b/b": 60_000_000}
-    assert allocate(loads(text, "p.toml")) == shares
-
-
 def test_orders_for_what_is_not_there_change_nothing() -> None:
     policy = loads(POLICY, "p.toml")
     assert allocate(policy, {"images", "gone", "background"}, {"gone/h": 1}) == allocate(policy, {"images"})

@@ -193,7 +193,6 @@ _ORDER = (
                 Option("--fixed SHARE", "Minimum and maximum in one, as 5% or 50Mbit."),
                 Option("--minimum SHARE", "The rate that it may always send, as 5% or 50Mbit."),
                 Option("--maximum SHARE", "The most that it gets, as 5% or 50Mbit."),
-                Option("--most-each SHARE", "The most that each of its flows gets."),
                 Option(
                     "--weight N",
                     "Its part beside classes of the same priority: twice the weight, twice the share.",

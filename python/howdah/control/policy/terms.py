@@ -27,7 +27,6 @@ class TermsText(msgspec.Struct, forbid_unknown_fields=True):
     fixed: Annotated[str | None, Meta(description="its minimum and maximum in one")] = None
     minimum: Annotated[str | None, Meta(description="the rate that it always has")] = None
     maximum: Annotated[str | None, Meta(description="the rate that it gets at most")] = None
-    most_each: Annotated[str | None, Meta(description="the rate that each of its flows gets at most")] = None
     weight: Annotated[
         Annotated[int, Meta(ge=WEIGHT.least, le=WEIGHT.most)] | None,
         Meta(description=f"its part beside classes of the same priority, {WEIGHT}"),
@@ -62,7 +61,6 @@ class Change(msgspec.Struct, frozen=True):
     maximum_bps: int | None = None
     weight: int | None = None
     priority: int | None = None
-    most_each_bps: int | None = None
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -73,8 +71,6 @@ class Terms(msgspec.Struct, frozen=True):
     """The most that it gets; null: there is no limit."""
     weight: int = 1
     priority: int = 0
-    most_each_bps: int | None = None
-    """The most that one of its flows gets; null: there is no limit."""
 
     def changed(self, changes: Iterable[Change]) -> "Terms":
         """The terms with all of these in force: of several values the least, whatever their order."""
@@ -96,11 +92,11 @@ class Terms(msgspec.Struct, frozen=True):
 
     def claim(self, flows: list[str], trusted_bps: int, unit: int) -> Claim:
         """The claim of these flows, which are all of a class; ``unit`` is a multiple of their number."""
-        count, minimum_bps = len(flows), self.minimum_bps // len(flows)
+        count = len(flows)
         maximum_bps = trusted_bps if self.maximum_bps is None else self.maximum_bps // count
-        if self.most_each_bps is not None:
-            maximum_bps = max(minimum_bps, min(maximum_bps, self.most_each_bps))
-        return Claim(flows, minimum_bps, maximum_bps, self.weight * unit // count, self.priority)
+        return Claim(
+            flows, self.minimum_bps // count, maximum_bps, self.weight * unit // count, self.priority
+        )
 
 
 def read(text: TermsText, flows: int, trusted_bps: int, where: str) -> Change:
@@ -122,9 +118,6 @@ def read(text: TermsText, flows: int, trusted_bps: int, where: str) -> Change:
         maximum_bps=rate_bps("maximum") if fixed_bps is None else fixed_bps,
         weight=text.weight,
         priority=text.priority,
-        most_each_bps=None
-        if text.most_each is None
-        else _rate_bps(text.most_each, 1, trusted_bps, f"{where}: most_each"),
     )
 
 
