@@ -312,16 +312,6 @@ def test_a_copy_under_way_has_the_names_of_whoever_asked(monkeypatch: pytest.Mon
         carry_out(typed, _Progress(None))
 
 
-def test_samples_are_as_far_apart_as_the_line_says() -> None:
-    for every, wanted in (([], 0.1), (["--sample-every", "1s"], 1.0)):
-        line = read(COMMANDS[0], [*every, "a", "far:"], {})
-        typed = request(**{key: line[key] for key in line if key not in {"json", "quiet", "rsh"}})
-        assert typed.sample_every_s == wanted
-    with pytest.raises(HowdahError, match="--sample-every 1min is not from"):
-        line = read(COMMANDS[0], ["--sample-every", "1min", "a", "far:"], {})
-        request(**{key: line[key] for key in line if key not in {"json", "quiet", "rsh"}})
-
-
 def test_recordings_and_labs_are_named_by_texts_too(tmp_path: Path) -> None:
     for given in (str(tmp_path), [str(tmp_path)], tmp_path, [tmp_path]):
         with pytest.raises(HowdahError, match=f"no recordings .* in {tmp_path}; record some first"):

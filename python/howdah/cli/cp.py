@@ -350,13 +350,6 @@ COMMANDS = (
                     rare=True,
                 ),
                 Option(
-                    "--sample-every TIME",
-                    "The time between two samples of a stream in the record. Default: 0.1s.",
-                    kind=with_text(duration),
-                    sets=["sample_every_s"],
-                    rare=True,
-                ),
-                Option(
                     "--metrics FILE|PORT",
                     "Keep Prometheus metrics of the copy in FILE, or serve them at 127.0.0.1:PORT.",
                     rare=True,

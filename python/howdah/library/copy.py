@@ -15,7 +15,7 @@ from howdah.library.ended import Name, log, record_of
 from howdah.remote.bringing import Agree, Offer
 from howdah.remote.endpoints import PIPE, Route, parse, route
 from howdah.remote.far import greet
-from howdah.remote.messages import SAMPLE_EVERY_S, Keep, Progress
+from howdah.remote.messages import Keep, Progress
 from howdah.remote.ssh import PATIENCE_S
 from howdah.transfer.display import Display, Quiet
 from howdah.transfer.incomplete import check_pipe
@@ -119,7 +119,6 @@ def copy(
     bring: bool = False,
     ports: tuple[int, int] | None = None,
     patience_s: float = PATIENCE_S,
-    sample_every_s: float = SAMPLE_EVERY_S,
     archive: Archive | None = None,
 ) -> Record:
     """Copies files and folders to or from another host, as ``howdah cp`` does, and returns the record.
@@ -179,7 +178,6 @@ def copy(
         ports: the first and the last port of which the far end opens one for the data; by default what
             ``~/.config/howdah/config.toml`` has for the host, else any.
         patience_s: how long to try again when the path or the far host is gone, 0 to 86,400 s.
-        sample_every_s: the time between two samples of a stream in the record, 0.01 to 10 s.
         archive: where the record is kept; by default the user's.
 
     Raises:
@@ -301,7 +299,6 @@ def copy_request(
     agree: Agree | None = None,
     ports: tuple[int, int] | None = None,
     patience_s: float = PATIENCE_S,
-    sample_every_s: float = SAMPLE_EVERY_S,
     before_s: float = 0.0,
 ) -> Request:
     """What ``copy`` is asked for, checked; ``command`` and ``before_s`` (seconds) are for the record.
@@ -338,7 +335,6 @@ def copy_request(
     check_within(
         "patience_s", patience_s, _PATIENCE_S, mend=f"leave it out for {format_duration(PATIENCE_S)}"
     )
-    check_within("sample_every_s", sample_every_s, times("10 ms", "10 s"), mend="leave it out for 0.1 s")
     if ports is not None and not 0 < ports[0] <= ports[1] <= PORT_MAX:
         raise BadArgument(
             f"{{ports}} is no range of ports, which are 1 to {PORT_MAX}; leave it out for any port",
@@ -395,7 +391,6 @@ def copy_request(
         ports=ports,
         patience_s=patience_s,
         before_s=before_s,
-        sample_every_s=sample_every_s,
     )
     if way.pipe:
         check_pipe(asked)
