@@ -65,7 +65,6 @@ def test_a_row_by_hand(tmp_path: Path) -> None:
         "memory": [True],
         "sweep": ["grand"],
         "repeat": [3],
-        "files": [made.outcome.files],
     }
 
 

@@ -100,7 +100,6 @@ COLUMNS: tuple[Column, ...] = (
     Column("others", bool, "others"),
     Column("address", str, "record.address"),
     Column("near_host", str, "record.near_host"),
-    Column("files", int, "outcome.files"),
 )
 """Columns are only ever added, at the end: their number is part of the layout's number (``layout.py``)."""
 

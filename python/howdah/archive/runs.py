@@ -111,7 +111,6 @@ class Runs:
     """Whether the run was from memory to memory."""
     sweep: NDArray[np.str_]
     repeat: NDArray[np.int64]
-    files: NDArray[np.int64]
     read_traces: Callable[[Sequence[str]], Mapping[str, Trace]] = dataclasses.field(
         default=_no_traces, repr=False
     )
