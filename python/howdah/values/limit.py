@@ -109,11 +109,16 @@ def _rate(word: str, least_bps: int) -> int | None:
         rate_bps = parse_rate(word)
     except HowdahError:
         raise HowdahError(f": {word} is not a rate; {_EXAMPLE}") from None
+    check_least(rate_bps, f": {word}", least_bps)
+    return rate_bps
+
+
+def check_least(rate_bps: int, shown: str, least_bps: int = LIMIT_BPS_MIN) -> None:
+    """Raises HowdahError, which names the rate as ``shown``, where no limit may be so low."""
     if rate_bps < least_bps:
         raise HowdahError(
-            f": {word} is below {_exact(least_bps)}; to stop a copy for a while, use howdah pause"
+            f"{shown} is below {_exact(least_bps)}; to stop a copy for a while, use howdah pause"
         )
-    return rate_bps
 
 
 def _hours(word: str) -> tuple[int, int]:
