@@ -45,36 +45,7 @@ _EXPORTS = {
 }
 """The module of each name that is loaded when it is first used (PEP 562)."""
 
-__all__ = [
-    "LAB_LINK_VARIABLE",
-    "Archive",
-    "HowdahError",
-    "Lab",
-    "Memory",
-    "Pilot",
-    "Plan",
-    "Probe",
-    "Progress",
-    "Record",
-    "Steering",
-    "Verification",
-    "__version__",
-    "acopy",
-    "aplan_for",
-    "aprobe",
-    "archive",
-    "aselect",
-    "averify",
-    "copy",
-    "examine",
-    "lab",
-    "plan_for",
-    "probe",
-    "select",
-    "send_traffic",
-    "sweep",
-    "verify",
-]
+__all__ = ["LAB_LINK_VARIABLE", "HowdahError", "__version__", *_MODULES, *_EXPORTS]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
