@@ -16,7 +16,7 @@ from howdah.words.terminal import print_parts
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """As ``keep --json`` prints it."""
+    """What ``keep --json`` prints."""
 
     file: str
     run: str

@@ -220,7 +220,7 @@ class ShareRequest:
         self._who = f"cp-{re.sub(r'[^-_A-Za-z0-9]', '-', socket.gethostname())[:40]}-{os.urandom(4).hex()}"
         self._requests = False
         self._after_s: float | None = None
-        """From when the transfer began until payload; None: it has not begun."""
+        """The time from the begin of the transfer to its payload; None: it has not begun."""
         self._requested_s: float | None = None
         self._in_force_s: float | None = None
         self._samples: list[ShareSample] = []

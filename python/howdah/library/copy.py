@@ -441,7 +441,7 @@ def _word(name: Name) -> str:
 
 
 def _plain_memory(memory: Memory) -> Memory:
-    """With Python's own numbers."""
+    """The same with Python's own numbers."""
     kinds = get_type_hints(Memory)
     return Memory(**{name: plain(value, kinds[name]) for name, value in memory._asdict().items()})
 

@@ -34,7 +34,7 @@ class SweepDone(msgspec.Struct, frozen=True, kw_only=True):
 
     sweep: str
     records: list[str]
-    """Of the runs made now, by id."""
+    """The records of the runs made now, by id."""
     late: int
     """How many of them the lab was late for."""
     runs_left: int
