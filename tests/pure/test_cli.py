@@ -27,12 +27,13 @@ from howdah.values.plan import Plan
 )
 def test_ssh_starts_before_anything_else_is_loaded(line: list[str], ssh: str | None) -> None:
     code = (
-        "import sys, howdah.remote.standby as standby\n"
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "import howdah.remote.standby as standby\n"
         "def far(host, command, patience_s, **_):\n"
         "    heavy = {'howdah.transfer.run', 'msgspec', 'argparse', 'rich', 're', 'pathlib', 'typing'}\n"
         "    print(host, sorted(heavy & set(sys.modules) - before))\n"
         "    raise SystemExit(7)\n"
-        "before = set(sys.modules)\n"
         "standby.FarSession = far\n"
         f"sys.argv = ['howdah', 'cp', *{line!r}]\n"
         "from howdah.__main__ import main\n"
