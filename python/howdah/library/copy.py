@@ -419,12 +419,10 @@ class _Progress(Quiet):
         self._on_progress = on_progress
 
     def progress(self, now: Progress) -> None:
-        """Hands it on."""
         if self._on_progress is not None:
             self._on_progress(now)
 
     def far_says(self, text: str) -> None:
-        """Logs it."""
         log(text)
 
 

@@ -110,6 +110,5 @@ class _Progress(SweepDisplay):
         self._on_measured = on_measured
 
     def measured(self, one: RunMeasured) -> None:
-        """Hands it on."""
         if self._on_measured is not None:
             self._on_measured(one)
