@@ -221,9 +221,12 @@ def test_choices_and_ranges_are_those_of_what_takes_them() -> None:
 
 
 def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
-    from howdah.cli import control_command, copy_command
+    from howdah.cli import control_command, copy_command, results_command
     from howdah.lab import labfile
+    from howdah.library import report
     from howdah.library.copy import copy_request
+    from howdah.library.profile import profile as study
+    from howdah.library.select import select
 
     def keys(*called: str) -> set[str]:
         command = dict(ALL)[("howdah", *called)]
@@ -250,6 +253,12 @@ def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
     for name, function in (("serve", control_command.serve_policy), ("agent", control_command.agent)):
         assert keys("control", name) - named(function) == named(control_command._access)
     assert keys("control", "set") - named(control_command.set_terms) == set(terms.TERMS)
+    for name, function, own, beside in (
+        (("profile",), study, results_command.profile, {"intervals"}),
+        (("profile", "plot"), report.plot, results_command.plot, {"figure", "file"}),
+        (("select",), select, results_command.select, set()),
+    ):
+        assert keys(*name) - named(own) == named(function) - {"archive"} - beside
 
 
 def test_only_the_module_of_the_command_is_loaded() -> None:
