@@ -221,9 +221,9 @@ def test_choices_and_ranges_are_those_of_what_takes_them() -> None:
 
 
 def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
-    from howdah.cli import control_command, copy_command, results_command
+    from howdah.cli import control_command, copy_command, results_command, shared_command
     from howdah.lab import labfile
-    from howdah.library import report
+    from howdah.library import recognition, report
     from howdah.library.copy import copy_request
     from howdah.library.profile import profile as study
     from howdah.library.select import select
@@ -257,6 +257,8 @@ def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
         (("profile",), study, results_command.profile, {"intervals"}),
         (("profile", "plot"), report.plot, results_command.plot, {"figure", "file"}),
         (("select",), select, results_command.select, set()),
+        (("shared", "train"), recognition.train, shared_command.make, {"model", "on_step"}),
+        (("shared", "compare"), recognition.compare, shared_command.compare, {"on_step"}),
     ):
         assert keys(*name) - named(own) == named(function) - {"archive"} - beside
 
