@@ -221,9 +221,9 @@ def test_choices_and_ranges_are_those_of_what_takes_them() -> None:
 
 
 def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
-    from howdah.cli import control_command, copy_command, results_command, shared_command
+    from howdah.cli import cc_command, control_command, copy_command, results_command, shared_command
     from howdah.lab import labfile
-    from howdah.library import recognition, report
+    from howdah.library import congestion, recognition, report
     from howdah.library.copy import copy_request
     from howdah.library.profile import profile as study
     from howdah.library.select import select
@@ -259,6 +259,8 @@ def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
         (("select",), select, results_command.select, set()),
         (("shared", "train"), recognition.train, shared_command.make, {"model", "on_step"}),
         (("shared", "compare"), recognition.compare, shared_command.compare, {"on_step"}),
+        (("cc", "attach"), congestion.attach, cc_command.attach, {"control"}),
+        (("cc", "detach"), congestion.detach, cc_command.detach, set()),
     ):
         assert keys(*name) - named(own) == named(function) - {"archive"} - beside
 
