@@ -29,8 +29,8 @@ from bench.profile_families import (
 )
 from bench.report import Row, Target, publish
 from howdah.profiles.profile import profile
+from howdah.profiles.transition import transition
 from howdah.profiles.transition.sigmoids import sigmoids
-from howdah.profiles.transition.transition import transition
 
 DRAWS = 300
 AT_LEAST = Target.at_least(95)

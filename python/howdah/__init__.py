@@ -30,9 +30,12 @@ _EXPORTS = {
     "Steering": "remote.messages",
     "Verification": "values.verification",
     "acopy": "aio",
+    "aexamine": "aio",
     "aplan_for": "aio",
     "aprobe": "aio",
     "aselect": "aio",
+    "asend_traffic": "aio",
+    "asweep": "aio",
     "averify": "aio",
     "copy": "library.copy",
     "examine": "library.doctor",
@@ -45,36 +48,7 @@ _EXPORTS = {
 }
 """The module of each name that is loaded when it is first used (PEP 562)."""
 
-__all__ = [
-    "LAB_LINK_VARIABLE",
-    "Archive",
-    "HowdahError",
-    "Lab",
-    "Memory",
-    "Pilot",
-    "Plan",
-    "Probe",
-    "Progress",
-    "Record",
-    "Steering",
-    "Verification",
-    "__version__",
-    "acopy",
-    "aplan_for",
-    "aprobe",
-    "archive",
-    "aselect",
-    "averify",
-    "copy",
-    "examine",
-    "lab",
-    "plan_for",
-    "probe",
-    "select",
-    "send_traffic",
-    "sweep",
-    "verify",
-]
+__all__ = ["LAB_LINK_VARIABLE", "HowdahError", "__version__", *_MODULES, *_EXPORTS]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,7 @@
 
 from howdah import archive, lab
 from howdah._native import HowdahError, __version__
-from howdah.aio import acopy, aplan_for, aprobe, aselect, averify
+from howdah.aio import acopy, aexamine, aplan_for, aprobe, aselect, asend_traffic, asweep, averify
 from howdah.archive import Archive
 from howdah.lab import Lab
 from howdah.library.copy import Memory, copy, plan_for
@@ -34,10 +34,13 @@ __all__ = [
     "Verification",
     "__version__",
     "acopy",
+    "aexamine",
     "aplan_for",
     "aprobe",
     "archive",
     "aselect",
+    "asend_traffic",
+    "asweep",
     "averify",
     "copy",
     "examine",

@@ -140,7 +140,7 @@ class Responder:
     """Answers UDP probes of one prober that has its token, each with as many bytes as it has."""
 
     def __new__(cls, address: str) -> Self:
-        """At this address of this host, or ``::`` for any, on a port that the kernel chooses."""
+        """Listens at this address of this host, or ``::`` for any, on a port that the kernel chooses."""
 
     @property
     def port(self) -> int: ...
@@ -215,7 +215,7 @@ class CcTrial:
 
     @property
     def name(self) -> str:
-        """As sockets choose it."""
+        """The name by which sockets choose it."""
 
     def end(self) -> None:
         """Takes the program out; connections keep it until they end."""
@@ -261,13 +261,13 @@ class CcShares:
 # --- network namespaces (crates/emulator) -----------------------------------------------------
 
 def unshare(*, user: bool, pid: bool, mount: bool) -> None:
-    """unshare(2); ``user`` maps the caller to root in a new user namespace. Needs a single thread."""
+    """Calls unshare(2); ``user`` maps the caller to root in a new user namespace. Needs a single thread."""
 
 def die_with_parent() -> None:
-    """prctl(PR_SET_PDEATHSIG, SIGKILL); raises HowdahError if the parent has gone already."""
+    """Calls prctl(PR_SET_PDEATHSIG, SIGKILL); raises HowdahError if the parent has gone already."""
 
 def drop_capabilities() -> None:
-    """capset(2) and prctl(PR_SET_NO_NEW_PRIVS) for this thread, its later threads and its children."""
+    """Calls capset(2) and prctl(PR_SET_NO_NEW_PRIVS) for this thread, its later threads and its children."""
 
 def mount_proc() -> None:
     """Makes mounts private and mounts a fresh /proc for the PID namespace just entered."""
@@ -302,7 +302,7 @@ class Emulator:
         """LinkStats (values/link.py) so far, or since a mark."""
 
     def mark(self) -> LinkMark:
-        """From here statistics may count."""
+        """A mark from which statistics may count."""
 
     def stop(self) -> bytes:
         """Stops moving packets and returns the last LinkStats.
@@ -567,7 +567,7 @@ class UdpSource:
         """
 
     def digest(self) -> str | None:
-        """Of the object, in hexadecimal, once its first round is over."""
+        """The digest of the object, in hexadecimal, once its first round is over."""
 
     def stop(self) -> None:
         """Ends what is being sent, and whatever would be."""
@@ -588,10 +588,10 @@ class UdpSink:
         """SinkCounts."""
 
     def expect(self, number: int, object_bytes: int, piece_bytes: int) -> None:
-        """From now on takes the pieces of this object, and of none before it. Raises HowdahError."""
+        """Takes the pieces of this object from now on, and of none before it. Raises HowdahError."""
 
     def missing(self) -> bytes:
         """What is missing of the object, once nothing comes any more; ``[]`` when it is whole."""
 
     def digest(self) -> str | None:
-        """Of what has come of the object, in hexadecimal."""
+        """The digest of what has come of the object, in hexadecimal."""

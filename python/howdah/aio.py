@@ -1,4 +1,4 @@
-"""The calls for asyncio: ``acopy``, ``aplan_for``, ``aprobe``, ``aselect``, ``averify``."""
+"""The calls for asyncio: an ``a`` before the name of each that waits, as ``acopy``."""
 
 import asyncio
 import contextlib
@@ -11,8 +11,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from howdah import interrupt
 from howdah.library.copy import copy, plan_for
+from howdah.library.doctor import examine
 from howdah.library.probe import probe
 from howdah.library.select import select
+from howdah.library.sweep import sweep
+from howdah.library.traffic import send_traffic
 from howdah.library.verify import verify
 
 P = ParamSpec("P")
@@ -55,7 +58,10 @@ def _twin(waits: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 
 acopy = _twin(copy)
-aprobe = _twin(probe)
+aexamine = _twin(examine)
 aplan_for = _twin(plan_for)
+aprobe = _twin(probe)
 aselect = _twin(select)
+asend_traffic = _twin(send_traffic)
+asweep = _twin(sweep)
 averify = _twin(verify)

@@ -1,14 +1,19 @@
 """Words for people that are used in more than one place."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
 
 from howdah import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # A copy loads this before ssh, and not typing.
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 INSTALL = "as docs/install.md says"
 """The way to install howdah. No package is published yet: when one is, this and ``with_extra`` change."""
 _NAMED = 6
-T = TypeVar("T")
 
 Sample = tuple[Mapping[str, str], float | None]
 """Labels of a metric with its value; null: not known."""
@@ -41,7 +46,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def apart(values: Iterable[T], short: Callable[[T], str], exact: Callable[[T], str]) -> dict[T, str]:
+def apart(values: "Iterable[T]", short: "Callable[[T], str]", exact: "Callable[[T], str]") -> "dict[T, str]":
     """The words of each value: short ones, or exact ones for all where two would read alike."""
     known = {value: short(value) for value in values}
     return known if len({*known.values()}) == len(known) else {value: exact(value) for value in known}

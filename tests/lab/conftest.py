@@ -5,12 +5,14 @@ failed, the test is run again, twice at most, and the summary tells it. Where it
 """
 
 import os
-from collections.abc import Generator, Iterator
+import shutil
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from copying import Copier
+from copying import Copier, Wall
 from pauses import MUCH, Pauses
+from requirement import missing
 from traces import Traces
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -88,6 +90,37 @@ def cp(wan: lab.Lab, tmp_path: Path) -> Copier:
 def nothing_kept(cp: Copier) -> None:
     """Ends what earlier copies left ready for the next one."""
     cp.forget_logins()
+
+
+_WALL = """\
+table inet wall {{
+    chain input {{
+        type filter hook input priority filter;
+        iif lo accept
+        tcp dport {{ {open} }} accept
+        {family} tcp flags & (syn | ack) == syn {otherwise}
+    }}
+}}
+"""
+
+
+@pytest.fixture
+def wall(cp: Copier) -> Iterator[Wall]:
+    """Puts a firewall in front of hosts, which lets in ssh, these ports, and all families but ``family``."""
+    if shutil.which("nft") is None:
+        missing("no nft; install nftables")
+
+    def put(
+        otherwise: str, *ports: str, family: str | None = None, hosts: Sequence[str] = ("far", "near")
+    ) -> None:
+        only = "" if family is None else f"meta nfproto {family}"
+        rules = _WALL.format(open=", ".join(["22", *ports]), family=only, otherwise=otherwise)
+        for host in hosts:
+            cp.lab.run(host, ["nft", "-f", "-"], input=rules, text=True, check=True)
+
+    yield put
+    for host in ("far", "near"):
+        cp.lab.run(host, ["nft", "flush", "ruleset"], check=True)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ STOP_S = 2.0
 SLACK_S = 1.5
 
 Argument = str | Path
+Wall = Callable[..., None]
 P = TypeVar("P", bound="subprocess.Popen[Any]")
 Node = tuple[str, int, int, bytes]
 

@@ -3,53 +3,21 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from copying import Copier, alive, tree
-from requirement import missing
+from copying import Copier, Wall, alive, tree
 
 from howdah.lab import mounts
 
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
-RULES = """\
-table inet wall {{
-    chain input {{
-        type filter hook input priority filter;
-        iif lo accept
-        tcp dport {{ {open} }} accept
-        tcp flags & (syn | ack) == syn {otherwise}
-    }}
-}}
-"""
-SSH = "22"
 RANGE = (50000, 50020)
 START_S = 4.0
 """The first byte through a firewall that drops has left within this time: 1.3 s are without an answer."""
-
-Wall = Callable[..., None]
-
-
-@pytest.fixture
-def wall(cp: Copier) -> Iterator[Wall]:
-    """Puts a firewall in front of hosts, which lets in ssh and these ports."""
-    if shutil.which("nft") is None:
-        missing("no nft; install nftables")
-
-    def put(otherwise: str, *ports: str, hosts: tuple[str, ...] = ("far", "near")) -> None:
-        rules = RULES.format(open=", ".join([SSH, *ports]), otherwise=otherwise)
-        for host in hosts:
-            cp.lab.run(host, ["nft", "-f", "-"], input=rules, text=True, check=True)
-
-    yield put
-    for host in ("far", "near"):
-        cp.lab.run(host, ["nft", "flush", "ruleset"], check=True)
 
 
 @pytest.fixture

@@ -1,27 +1,14 @@
 """Copies where firewalls close the data port for IPv4 or IPv6 alone: the streams take the other family."""
 
 import re
-import shutil
 import statistics
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from copying import Copier, tree
-from requirement import missing
+from copying import Copier, Wall, tree
 
 pytestmark = [pytest.mark.lab, pytest.mark.beside, pytest.mark.usefixtures("nothing_kept")]
 
-RULES = """\
-table inet wall {{
-    chain input {{
-        type filter hook input priority filter;
-        iif lo accept
-        tcp dport 22 accept
-        meta nfproto {family} tcp flags & (syn | ack) == syn {otherwise}
-    }}
-}}
-"""
 ADDRESSES = {"ipv4": "10.77.0.2", "ipv6": "fd77::2"}
 FAR = {"ipv4": "far", "ipv6": "[fd77::2]"}
 WRITTEN = {"ipv4": "10.77.0.2", "ipv6": "[fd77::2]"}
@@ -29,22 +16,6 @@ OTHER = {"ipv4": "ipv6", "ipv6": "ipv4"}
 CLOSED = {"drop": "no answer", "reject with tcp reset": "Connection refused"}
 ALONE_S = 0.25
 """The family that ssh has used is dialled alone for this time."""
-
-Wall = Callable[[str, str], None]
-
-
-@pytest.fixture
-def wall(cp: Copier) -> Iterator[Wall]:
-    """Closes the ports of the far host for one family, but that of sshd."""
-    if shutil.which("nft") is None:
-        missing("no nft; install nftables")
-
-    def put(family: str, otherwise: str) -> None:
-        rules = RULES.format(family=family, otherwise=otherwise)
-        cp.lab.run("far", ["nft", "-f", "-"], input=rules, text=True, check=True)
-
-    yield put
-    cp.lab.run("far", ["nft", "flush", "ruleset"], check=True)
 
 
 @pytest.fixture
@@ -61,7 +32,7 @@ def source(tmp_path: Path) -> Path:
 def test_streams_take_the_family_that_is_open_and_it_is_said(  # noqa: PLR0917
     cp: Copier, wall: Wall, source: Path, tmp_path: Path, closed: str, otherwise: str
 ) -> None:
-    wall(closed, otherwise)
+    wall(otherwise, family=closed, hosts=("far",))
     done = cp(f"{source}/.", f"{FAR[closed]}:{tmp_path}/there")
     assert done.returncode == 0, done.stderr
     assert tree(source) == tree(tmp_path / "there")
@@ -97,7 +68,7 @@ def test_where_both_are_open_the_family_of_ssh_is_taken_without_a_wait(
 def test_plaintext_goes_to_no_address_that_only_the_far_end_tells(
     cp: Copier, wall: Wall, source: Path, tmp_path: Path
 ) -> None:
-    wall("ipv4", "drop")
+    wall("drop", family="ipv4", hosts=("far",))
     outcome = cp.good("--plaintext", source, f"far:{tmp_path}/there").outcome
     assert outcome is not None
     assert outcome.other_address is None

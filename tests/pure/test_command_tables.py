@@ -221,9 +221,12 @@ def test_choices_and_ranges_are_those_of_what_takes_them() -> None:
 
 
 def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
-    from howdah.cli import control_command, copy_command
+    from howdah.cli import cc_command, control_command, copy_command, results_command, shared_command
     from howdah.lab import labfile
+    from howdah.library import congestion, recognition, report
     from howdah.library.copy import copy_request
+    from howdah.library.profile import profile as study
+    from howdah.library.select import select
 
     def keys(*called: str) -> set[str]:
         command = dict(ALL)[("howdah", *called)]
@@ -243,10 +246,23 @@ def test_rows_beyond_the_named_ones_are_those_of_what_takes_them() -> None:
         assert keys("lab", name) - named(function) == lab
     own = named(copy_command.copy) | named(copy_command.request)
     assert own <= keys("cp")
-    assert keys("cp") - own - {"rsh"} <= named(copy_request)
+    others = (row for rows in dict(ALL)["howdah", "cp"].rows.values() for row in rows)
+    assert {tuple(row.sets) for row in others if row.key not in own | {"rsh"}} <= {
+        (name,) for name in named(copy_request)
+    }
     for name, function in (("serve", control_command.serve_policy), ("agent", control_command.agent)):
         assert keys("control", name) - named(function) == named(control_command._access)
     assert keys("control", "set") - named(control_command.set_terms) == set(terms.TERMS)
+    for name, function, own, beside in (
+        (("profile",), study, results_command.profile, {"intervals"}),
+        (("profile", "plot"), report.plot, results_command.plot, {"figure", "file"}),
+        (("select",), select, results_command.select, set()),
+        (("shared", "train"), recognition.train, shared_command.make, {"model", "on_step"}),
+        (("shared", "compare"), recognition.compare, shared_command.compare, {"on_step"}),
+        (("cc", "attach"), congestion.attach, cc_command.attach, {"control"}),
+        (("cc", "detach"), congestion.detach, cc_command.detach, set()),
+    ):
+        assert keys(*name) - named(own) == named(function) - {"archive"} - beside
 
 
 def test_only_the_module_of_the_command_is_loaded() -> None:

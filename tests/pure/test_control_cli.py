@@ -15,7 +15,7 @@ from guaranteed import POLICY
 from test_control_shown import LEADING
 
 from howdah import HowdahError
-from howdah.cli import app
+from howdah.cli import app, control_command
 from howdah.control.http.client import ADDRESS_VARIABLE, Client
 from howdah.control.status import AskedStatus, Status
 from howdah.library import control
@@ -192,6 +192,11 @@ def test_a_watch_tells_line_by_line_until_it_is_stopped(served: Controlled) -> N
 
 
 @pytest.mark.usefixtures("served")
+def test_a_term_of_two_words_is_named_as_its_option() -> None:
+    with pytest.raises(HowdahError, match=r"so it goes without --most-each$"):
+        control_command.set_terms(name="a", restore=True, at=None, json=False, most_each="1%")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

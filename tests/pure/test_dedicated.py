@@ -14,8 +14,8 @@ from howdah import HowdahError
 from howdah.archive.runs import Configuration
 from howdah.decide import Path
 from howdah.decide.dedicated import from_runs, obstacle
+from howdah.profiles.selection import select
 from howdah.profiles.selection.prior import CONTROLS
-from howdah.profiles.selection.select import select
 from howdah.values import plan, sizes
 
 SWEEP = sweep(FAMILIES["windows"], np.random.default_rng(6), 3)

@@ -51,6 +51,13 @@ def test_a_copy_loads_neither_asyncio_nor_numbers() -> None:
     assert done.stdout == "set()\n", done.stderr
 
 
+def test_each_call_that_waits_has_a_twin_for_asyncio() -> None:
+    names = set(howdah.__all__)
+    calls = {name for name in names if inspect.isfunction(getattr(howdah, name))}
+    waits = {name for name in calls if f"a{name}" in calls}
+    assert calls == waits | {f"a{name}" for name in waits}
+
+
 def test_the_types_name_what_there_is() -> None:
     (names,) = (
         ast.literal_eval(node.value)
@@ -307,12 +314,17 @@ def test_a_cancelled_task_ends_ssh_and_what_waits_for_it(
     ssh.write_text(SILENT)
     ssh.chmod(0o755)
     monkeypatch.setenv("HOWDAH_SSH", str(ssh))
+    pattern = tmp_path / "steady.toml"
+    pattern.write_text('name = "steady"\n[[load]]\nkind = "udp"\nrate = "10Mbit"\n')
 
     async def cancelled() -> float:
         calls = [
             howdah.acopy(tmp_path, "far:"),
             howdah.aplan_for("far"),
             howdah.aprobe("localhost", udp=True),
+            howdah.asweep("far"),
+            howdah.aexamine("far"),
+            howdah.asend_traffic(pattern, "far"),
         ]
         tasks = [asyncio.create_task(call) for call in calls]
         while not begun.exists() or begun.read_text().count("\n") < len(tasks):

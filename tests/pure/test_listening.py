@@ -17,7 +17,7 @@ from howdah.steering.listening import Listening, SteeringRequest
 from howdah.steering.sources import RttSample, StreamSource
 from howdah.steering.tunables import TUNED
 from howdah.transfer.request import FAIRNESS
-from howdah.values.listened import Had, HeardThen, Listened, RouteMoved, SentThen
+from howdah.values.listened import HeardThen, Listened, RouteMoved, SentThen, Throughput
 from howdah.values.outcome import Change
 from howdah.values.plan import Plan
 from howdah.values.reason import Reason
@@ -439,8 +439,8 @@ def test_a_change_that_was_not_kept_says_why() -> None:
                 why="recognised 1 bbr (0.94)",
                 background="1 bbr",
                 probability=0.94,
-                before=Had(rate_bps=112e6, resent_fraction=0.0),
-                after=Had(rate_bps=50e6, resent_fraction=0.0),
+                before=Throughput(rate_bps=112e6, resent_fraction=0.0),
+                after=Throughput(rate_bps=50e6, resent_fraction=0.0),
                 undone="it gave 45% of what there was before",
             )
         ],

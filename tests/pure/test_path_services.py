@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path as FilePath
 from typing import get_args
 
 import msgspec
@@ -15,7 +16,7 @@ from howdah.decide import decide
 from howdah.remote.endpoints import route
 from howdah.remote.messages import FarHello, Progress, Steering
 from howdah.steering import sources
-from howdah.transfer import guaranteed
+from howdah.transfer import guaranteed, run
 from howdah.transfer.ends import Greeted
 from howdah.transfer.planning import path_of, plan_only
 from howdah.transfer.request import FAIRNESS, Given, Request
@@ -51,6 +52,11 @@ def request(kind: PathKind, *, dry_run: bool = False, fairness: float | None = N
 
 def otherwise(now: Progress) -> Steering:
     return STEERING
+
+
+def test_the_flow_of_a_copy_knows_no_kind() -> None:
+    flow = FilePath(run.__file__).read_text(encoding="utf-8")
+    assert [kind for kind in get_args(PathKind) if f'"{kind}"' in flow] == []
 
 
 @pytest.mark.parametrize("kind", get_args(PathKind))

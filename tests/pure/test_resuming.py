@@ -6,7 +6,7 @@ from samples import LIMITS
 
 from howdah.cc import programs
 from howdah.cc.programs import Loaded, Program
-from howdah.decide.destinations import destinations
+from howdah.library.congestion import destinations
 from howdah.remote.endpoints import route
 from howdah.transfer.attributing import known_bps
 from howdah.transfer.request import Request
@@ -188,11 +188,11 @@ def test_destinations_are_those_that_this_host_sends_to_and_may_use(monkeypatch:
         msgspec.structs.replace(memory(9e9), path="192.0.2.9", address=None),
     ]
     found = destinations(known, "bbr")
-    assert [(each.path, each.destination.to) for each in found] == [
+    assert [(path, to.to) for path, (to, _) in found.items()] == [
         ("dtn2", "192.0.2.7"),
         ("192.0.2.9", "192.0.2.9"),
     ]
-    saved = found[0].saved
+    _, saved = found["dtn2"]
     assert (saved.capacity_bytes, saved.rtt_s, saved.streams, saved.jump_part) == (112_500_000, 0.1, 1, None)
     assert (saved.valid_s, saved.then) == (LIFETIME_S - 3600.0, "bbr")
 

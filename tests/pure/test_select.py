@@ -15,6 +15,7 @@ from bench.select_families import FAMILIES, RTT_S, sweep
 from howdah import HowdahError
 from howdah.archive.runs import Configuration, Runs, Trace
 from howdah.arguments import BadArgument
+from howdah.profiles.selection import best, select, why_not
 from howdah.profiles.selection.answer import SelectionReport, selection_report
 from howdah.profiles.selection.evidence import (
     TransferTraits,
@@ -25,7 +26,6 @@ from howdah.profiles.selection.evidence import (
 )
 from howdah.profiles.selection.predict import NextRun, by_rtt, spreads
 from howdah.profiles.selection.prior import ModelPrior, refine, runs_worth
-from howdah.profiles.selection.select import best, select, why_not
 from howdah.words.results import in_lines
 
 SWEEP = sweep(FAMILIES["fixed_sizes"], np.random.default_rng(4), 3)

@@ -8,8 +8,8 @@ from sweeps import joined, sweep
 from howdah import LAB_LINK_VARIABLE, Archive
 from howdah.archive.columns import link_in_words
 from howdah.archive.runs import Runs
-from howdah.decide import ask
 from howdah.decide.dedicated import from_runs
+from howdah.library import select as question
 from howdah.remote.messages import FarHello
 from howdah.values.link import symmetric
 from howdah.values.path import Path
@@ -64,8 +64,8 @@ def test_a_lab_is_not_asked_about_as_a_host_called_far(
     runs = joined(own, faster) if measured else faster.where(path="nothing")
     monkeypatch.setenv(LAB_LINK_VARIABLE, msgspec.json.encode(LINK).decode())
     hello = FarHello(version="1", limits=LIMITS, addresses=[], port=1, rtt_s=RTT_S)
-    monkeypatch.setattr(ask, "greet", lambda *_: hello)
-    found = ask.ask(host="me@far", archive=_Holds(runs))
+    monkeypatch.setattr(question, "greet", lambda *_: hello)
+    found = question.select(host="me@far", archive=_Holds(runs))
     best, planned = found.chosen, _planned(runs)
     assert best.rate_mid_bps < 1e9
     assert planned.why.prediction is not None

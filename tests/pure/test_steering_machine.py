@@ -1,5 +1,6 @@
 """The machine that steers: its picture, its one latch, and where it refuses to go."""
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from howdah.steering import states
 from howdah.steering.machine import (
     Failed,
     Observation,
@@ -65,6 +67,15 @@ def came(state: State, t_s: float, refused: str | None = None) -> Settled:
 def test_the_page_shows_the_transitions_that_the_code_declares() -> None:
     """Draw it again: python -m howdah.steering.states, into docs/design/steering.md."""
     assert picture() in PAGE.read_text()
+
+
+def test_the_page_names_each_module_on_its_floor() -> None:
+    floors = re.findall(
+        r"^\| ((?:`\w+`(?:, )?)+) \|", PAGE.read_text().partition("## Floors")[2], re.MULTILINE
+    )
+    named = [name for floor in floors for name in re.findall(r"\w+", floor)]
+    there = {file.stem for file in Path(states.__file__).parent.glob("*.py")} - {"__init__"}
+    assert sorted(named) == sorted(there)
 
 
 def test_each_phase_is_reached_and_left_but_for_the_end() -> None:

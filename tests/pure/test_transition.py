@@ -24,10 +24,10 @@ from bench.profile_families import (
 )
 from howdah import HowdahError
 from howdah.profiles.profile import Profile, Shape, profile
+from howdah.profiles.transition import transition
 from howdah.profiles.transition.shapes import ConcaveConvex, never_rising, nonnegative
 from howdah.profiles.transition.sigmoids import least_squares as fit_logistic
 from howdah.profiles.transition.sigmoids import logistic, sigmoids
-from howdah.profiles.transition.transition import transition
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -25,10 +25,10 @@ from howdah.values.outcome import Outcome
 from howdah.values.record import SCHEMA, Record, id_instant
 
 MOST = 100
-"""So many copies of a path are looked at, the newest ones."""
+"""The most copies of a path that are looked at, the newest ones."""
 
 INBOX_MOST = 16
-"""So many files of the inbox, the newest ones, are looked at by a copy."""
+"""The most files of the inbox that a copy looks at, the newest ones."""
 
 _WAIT_S = 0.02
 """The wait of a copy for a process that writes; then it goes without what the database has."""

@@ -27,7 +27,7 @@ _WAIT_S = 60
 """The wait for another process that writes. It locks the database for one batch, some seconds at most."""
 _PAGE = 500
 _FEWER = 8
-"""With too little room for its journal, a transaction is tried again with so many times less in it."""
+"""The factor by which a transaction is made smaller, where there is too little room for its journal."""
 
 
 class NoRoom(HowdahError):

@@ -74,7 +74,7 @@ class Memory(msgspec.Struct, frozen=True):
     set_ns: int
     """When it was set, by CLOCK_BOOTTIME. A connection names the memory that it found by this."""
     left_s: float
-    """For so long it is still believed; 0: that has run out."""
+    """The seconds for which it is still believed; 0: they have run out."""
     connections: int
     """Connections that found it."""
     jumps: int

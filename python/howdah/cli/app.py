@@ -22,7 +22,7 @@ _HEADINGS = {
     "shared": "Recognise other traffic on a path",
     "pages": "Help",
 }
-"""By module of ``howdah.cli`` with tables, what its commands are for; in the order of help."""
+"""The purpose of the commands of each module of ``howdah.cli`` with tables, in the order of help."""
 
 _MODULES = {
     **{
@@ -41,7 +41,7 @@ _MODULES = {
     **{"doctor": "host", "cc": "host", "control": "control", "shared": "shared"},
     **{"help": "pages", "completion": "pages"},
 }
-"""By command, the module that has its table: the only one that is loaded when it runs."""
+"""The module that has the table of each command: the only one that is loaded when it runs."""
 
 
 def main(words: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from howdah import HowdahError, document
 from howdah.cli.table import WrongLine
@@ -43,7 +43,7 @@ def set_target(
     *,
     name: str,
     rate: int | None,
-    window: int | None,
+    window_packets: int | None,
     none: bool,
     flow: str | None,
     to: str | None,
@@ -63,13 +63,15 @@ def set_target(
     if name.removeprefix("hd_") != "resume":
         _refuse(name, {**where, **path})
         _tell(
-            lambda: congestion.set_target(name, rate_bps=rate, window_packets=window, none=none, flow=flow),
+            lambda: congestion.set_target(
+                name, rate_bps=rate, window_packets=window_packets, none=none, flow=flow
+            ),
             report.targeted,
             json,
             verbose,
         )
         return
-    _refuse(name, {"--window": window, "--flow": flow})
+    _refuse(name, {"--window": window_packets, "--flow": flow})
     if to is None:
         raise WrongLine("say of which destination: --to 10.9.0.0/16")
     if none:
@@ -114,44 +116,19 @@ def status(*, json: bool, verbose: bool) -> None:
         print_parts(part)
 
 
-def attach(
-    *,
-    to: str | None,
-    ports: str | None,
-    cgroup: str | None,
-    namespace: int | None,
-    cc: str,
-    rate: int | None,
-    window: int | None,
-    json: bool,
-    verbose: bool,
-) -> None:
+def attach(*, cc: str, json: bool, verbose: bool, **where: Any) -> None:  # noqa: ANN401, those of the library's
     """Gives connections a control and says which. Raises HowdahError."""
-    place = {"to": to, "ports": ports, "cgroup": cgroup}
     _tell(
-        lambda: congestion.attach(cc, **place, namespace=namespace, rate_bps=rate, window_packets=window),
+        lambda: congestion.attach(cc, **where),
         lambda done: report.attaching(done, ended=False),
         json,
         verbose,
     )
 
 
-def detach(
-    *,
-    to: str | None,
-    ports: str | None,
-    cgroup: str | None,
-    namespace: int | None,
-    json: bool,
-    verbose: bool,
-) -> None:
+def detach(*, json: bool, verbose: bool, **where: Any) -> None:  # noqa: ANN401, those of the library's
     """Ends what ``attach`` began and says what that was. Raises HowdahError."""
-    _tell(
-        lambda: congestion.detach(to=to, ports=ports, cgroup=cgroup, namespace=namespace),
-        lambda done: report.attaching(done, ended=True),
-        json,
-        verbose,
-    )
+    _tell(lambda: congestion.detach(**where), lambda done: report.attaching(done, ended=True), json, verbose)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -37,7 +37,7 @@ def show(shell: str) -> None:
 
 
 def bash(shell: str = "bash") -> str:
-    """For bash, and for zsh by its emulation of bash's completion. All else is taken for names of files."""
+    """The completion for bash, and for zsh by its emulation of bash's. All else is a file's name."""
     commands, words, values = [], [], []
     for called, command in walk(app.howdah()):
         name = shlex.quote(" ".join(called))
@@ -60,7 +60,7 @@ def bash(shell: str = "bash") -> str:
 
 
 def fish() -> str:
-    """For fish, with what each command and option does."""
+    """The completion for fish, with what each command and option does."""
     lines = ["# Completion of howdah for fish. Written by: howdah completion fish"]
     for called, command in walk(app.howdah()):
         lines += _fish(called[1:], command)

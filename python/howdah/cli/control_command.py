@@ -203,9 +203,8 @@ def set_terms(*, name: str, restore: bool, at: str | None, json: bool, **given: 
     """Gives a class other terms than the policy file and says which. Raises HowdahError."""
     terms = {key: value for key, value in given.items() if value is not None}
     if terms and restore:
-        raise WrongLine(
-            f"--restore gives {name} the terms of the file, so it goes without --{next(iter(terms))}"
-        )
+        option = next(iter(terms)).replace("_", "-")
+        raise WrongLine(f"--restore gives {name} the terms of the file, so it goes without --{option}")
     if not terms and not restore:
         raise WrongLine(f"say what to set for {name}, as --maximum 50%, or --restore")
     if restore:

@@ -9,10 +9,9 @@ from howdah import Archive, HowdahError, document, interrupt
 from howdah.cli.cp import COMMANDS
 from howdah.cli.table import Read, as_typed, spell
 from howdah.guarded import write_no_more
-from howdah.library.copy import PATIENCE_S, PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
+from howdah.library.copy import PIPE, Memory, Offer, Request, Rule, carry_out, copy_request
 from howdah.library.ended import ended
 from howdah.text import printable
-from howdah.values.plan import PathKind
 from howdah.values.record import since_process_start_s
 from howdah.words.copy import slash_note, summary, times_note
 from howdah.words.copy_progress import display
@@ -86,19 +85,9 @@ def request(
     *,
     names: list[str],
     memory: Read | None,
-    path: PathKind | None,
     filters: list[Rule] | None,
-    keep: list[str] | None,
-    no_listen: bool,
-    fairness: Read | None,
-    cc: str | None,
-    buffer: Read | None,
-    pace: Read | None,
-    plaintext: bool,
-    no_sync: bool,
     bring: bool,
-    patience: Read | None,
-    **as_it_is: Any,  # noqa: ANN401, what ``copy_request`` takes by the same name
+    **others: Any,  # noqa: ANN401, whatever ``copy_request`` takes
 ) -> Request:
     """What the arguments of ``howdah cp`` ask for. Raises HowdahError for what cannot be."""
     return copy_request(
@@ -106,20 +95,25 @@ def request(
         sys.argv,
         before_s=since_process_start_s(),
         memory=None if memory is None else Memory(**memory.value),
-        path=path or "shared",
         filters=_rules(filters or []),
-        keep=keep or (),
-        listen=not no_listen,
-        fairness=None if fairness is None else fairness.value,
-        congestion_control=cc,
-        buffer_bytes=None if buffer is None else buffer.value,
-        pacing_bps=None if pace is None else pace.value,
-        encrypt=not plaintext,
-        sync=not no_sync,
         agree=(lambda _: True) if bring else asked,
-        patience_s=PATIENCE_S if patience is None else patience.value,
-        **as_it_is,
+        **_by_name(others),
     )
+
+
+def _by_name(given: dict[str, Any]) -> dict[str, Any]:
+    """The values by the library's names for them; what was not given is left to the library."""
+    (command,) = COMMANDS
+    rows = {row.key: row for rows in command.rows.values() for row in rows}
+    named = {}
+    for key, value in given.items():
+        (name,) = rows[key].sets
+        if isinstance(value, bool) and name != key:
+            # As --no-listen is of listen.
+            named[name] = not value
+        elif value is not None:
+            named[name] = value.value if isinstance(value, Read) else value
+    return named
 
 
 def _rules(given: list[Rule]) -> list[Rule]:

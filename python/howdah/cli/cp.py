@@ -316,10 +316,16 @@ COMMANDS = (
                     rare=True,
                 ),
                 Option("--plan FILE", "A plan, or a record whose plan is used again.", rare=True),
-                Option("--plaintext", "Do not encrypt the data. Only for a fibre that you own.", rare=True),
+                Option(
+                    "--plaintext",
+                    "Do not encrypt the data. Only for a fibre that you own.",
+                    sets=["encrypt"],
+                    rare=True,
+                ),
                 Option(
                     "--no-sync",
                     "Do not wait for stable storage. A power cut may then lose files.",
+                    sets=["sync"],
                     rare=True,
                 ),
                 FAR_HOWDAH,

@@ -21,14 +21,14 @@ _RATE = Option(
     "The rate on the wire of each connection, as 400Mbit.",
     kind=rate,
     within=HELD_BPS,
-    sets=["rate_bps"],
+    key="rate_bps",
 )
 _WINDOW = Option(
     "--window PACKETS",
     "The congestion window of each connection, in packets.",
     kind=int,
     within=Bounds(2, 2**28),
-    sets=["window_packets"],
+    key="window_packets",
 )
 _WHICH = (
     Option("--to PREFIX", "Connections to addresses in a prefix, as 10.9.0.0/16 or 2001:db8::/32."),

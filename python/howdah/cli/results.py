@@ -140,9 +140,9 @@ def _buffer(text: str) -> int | None:
 
 _CELLS: tuple[Row, ...] = (
     Option("--path NAME", "A host, or a lab's link in words.", many=True),
-    Option("--cc NAME", "A congestion control.", many=True),
+    Option("--cc NAME", "A congestion control.", key="congestion_control", many=True),
     Option("--streams N", "A number of streams.", kind=int, within=Bounds(1), many=True),
-    Option("--buffer SIZE|auto", "A socket buffer, as 256MB.", kind=_buffer, many=True),
+    Option("--buffer SIZE|auto", "A socket buffer, as 256MB.", key="buffer_bytes", kind=_buffer, many=True),
     Option("--sweep NAME", "The runs of a sweep.", many=True),
 )
 
@@ -155,7 +155,10 @@ _PLOT = Command(
             Argument("FIGURE", "", key="figure", choices=FIGURES),
             Argument("FILE", "The file to write. Its name ends in .svg or .png.", key="file", kind=path),
         ],
-        "Which runs": [*_CELLS, Option("--rtt TIME", "An RTT, as 45.6ms.", kind=duration, many=True)],
+        "Which runs": [
+            *_CELLS,
+            Option("--rtt TIME", "An RTT, as 45.6ms.", key="rtt_s", kind=duration, many=True),
+        ],
         "Output": [as_json("Print what the figure shows as JSON.")],
     },
     examples="""\
@@ -190,9 +193,7 @@ _SELECT = Command(
     run="results_command.select",
     rows={
         "For which transfer": [
-            Option(
-                "--rtt TIME", "The round trip. Default: measured to --host.", kind=duration, sets=["rtt_s"]
-            ),
+            Option("--rtt TIME", "The round trip. Default: measured to --host.", kind=duration, key="rtt_s"),
             Option(
                 "--host [USER@]HOST",
                 "Use the runs to this host. Without --rtt, measure the round trip to it.",
@@ -202,9 +203,9 @@ _SELECT = Command(
                 "--size SIZE",
                 "The size of the transfer, if runs moved several sizes.",
                 kind=size,
-                sets=["size_bytes"],
+                key="size_bytes",
             ),
-            Option("--rate RATE", "The path's capacity, for the models.", kind=rate, sets=["capacity_bps"]),
+            Option("--rate RATE", "The path's capacity, for the models.", kind=rate, key="capacity_bps"),
             Option("--extrapolate", "Outside the profile, use the models."),
             FAR_HOWDAH,
         ],

@@ -6,6 +6,7 @@ What takes numpy, or more, is loaded where it is used, when the arguments are kn
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from howdah import Archive, HowdahError, document, interrupt
 from howdah._native import format_bytes
@@ -112,95 +113,37 @@ def _show_received(received: archive.Received, *, json: bool) -> int:
     return 1 if received.unreadable else 0
 
 
-def profile(
-    *,
-    path: list[str] | None,
-    cc: list[str] | None,
-    streams: list[int] | None,
-    buffer: list[int | None] | None,
-    sweep: list[str] | None,
-    late: bool,
-    files: bool,
-    json: bool,
-) -> None:
+def profile(*, json: bool, **which: Any) -> None:  # noqa: ANN401, those of the library's profile
     """Prints throughput by RTT of the runs chosen. Raises HowdahError."""
     from howdah.library.profile import profile as study  # noqa: PLC0415
     from howdah.words.results import parts  # noqa: PLC0415
     from howdah.words.terminal import print_parts  # noqa: PLC0415
 
-    found = study(
-        path=path,
-        congestion_control=cc,
-        streams=streams,
-        buffer_bytes=buffer,
-        sweep=sweep,
-        late=late,
-        files=files,
-        intervals=json,
-    )
+    found = study(**which, intervals=json)
     if json:
         document.show(found)
         return
     print_parts(*parts(document.strange(found)))
 
 
-def plot(
-    *,
-    figure: str,
-    file: Path,
-    path: list[str] | None,
-    cc: list[str] | None,
-    streams: list[int] | None,
-    buffer: list[int | None] | None,
-    rtt: list[float] | None,
-    sweep: list[str] | None,
-    json: bool,
-) -> None:
+def plot(*, figure: str, file: Path, json: bool, **which: Any) -> None:  # noqa: ANN401, those of report.plot
     """Draws the runs chosen and says what the figure shows. Raises HowdahError as ``report.plot``."""
     from howdah.library import report  # noqa: PLC0415
 
-    shows = report.plot(
-        figure,
-        file,
-        path=path,
-        congestion_control=cc,
-        streams=streams,
-        buffer_bytes=buffer,
-        rtt_s=rtt,
-        sweep=sweep,
-    )
+    shows = report.plot(figure, file, **which)
     if json:
         document.show({"file": str(file), "shows": shows})
     else:
         print("\n".join(map(printable, [f"{file}:", *shows])))
 
 
-def select(
-    *,
-    rtt: float | None,
-    host: str | None,
-    path: str | None,
-    size: int | None,
-    rate: int | None,
-    extrapolate: bool,
-    far_howdah: str | None,
-    most: int,
-    json: bool,
-) -> None:
+def select(*, most: int, json: bool, **question: Any) -> None:  # noqa: ANN401, those of howdah.select
     """Prints what to take for a transfer, and why. Raises HowdahError."""
     from howdah.library.select import select as selected  # noqa: PLC0415
     from howdah.words.results import in_lines  # noqa: PLC0415
 
     interrupt.install()
-    found = selected(
-        rtt_s=rtt,
-        host=host,
-        path=path,
-        size_bytes=size,
-        capacity_bps=rate,
-        extrapolate=extrapolate,
-        far_howdah=far_howdah,
-    )
+    found = selected(**question)
     if json:
         document.show(found)
     else:

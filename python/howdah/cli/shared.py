@@ -9,8 +9,19 @@ _RECORDINGS = Argument(
     "RECORDINGS", "Files (.npz), or folders of them.", key="recordings", many=True, kind=path
 )
 _WINDOWS = (
-    Option("--window TIME", "The length of each window that is judged.", kind=duration, default="10s"),
-    Option("--step TIME", "The time between RTTs. Default: 20ms, or the recordings' own.", kind=duration),
+    Option(
+        "--window TIME",
+        "The length of each window that is judged.",
+        key="window_s",
+        kind=duration,
+        default="10s",
+    ),
+    Option(
+        "--step TIME",
+        "The time between RTTs. Default: 20ms, or the recordings' own.",
+        key="step_s",
+        kind=duration,
+    ),
 )
 _QUIET = Option("-q, --quiet", "Print no line for each step.")
 _JSON = as_json("Print all numbers as JSON.")
@@ -72,7 +83,9 @@ _TRAIN = Command(
     rows={
         "What is trained": [
             _RECORDINGS,
-            Option("--classifier NAME", _CLASSIFIERS, key="name", choices=(*CLASSIFIERS,), default="trees"),
+            Option(
+                "--classifier NAME", _CLASSIFIERS, key="classifier", choices=(*CLASSIFIERS,), default="trees"
+            ),
             *_WINDOWS,
         ],
         "Output": [
@@ -104,7 +117,7 @@ _COMPARE = Command(
             Option(
                 "--classifier NAME",
                 f"{_CLASSIFIERS} Default: all.",
-                key="names",
+                key="classifiers",
                 choices=(*CLASSIFIERS,),
                 many=True,
             ),

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,7 +17,7 @@ from howdah.words.terminal import print_parts
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """As ``keep --json`` prints it."""
+    """What ``keep --json`` prints."""
 
     file: str
     run: str
@@ -42,50 +43,20 @@ def keep(*, name: str, others: str | None, output: Path, json: bool) -> None:
         print(f"{output}: {made.run} to {made.path}, {made.label or 'competing traffic not known'}")
 
 
-def make(
-    *,
-    recordings: list[Path],
-    output: Path,
-    name: str,
-    window: float,
-    step: float | None,
-    json: bool,
-    quiet: bool,
-) -> None:
+def make(*, output: Path, json: bool, quiet: bool, **how: Any) -> None:  # noqa: ANN401, those of ``train``
     """Trains a model and keeps it with its training record. Raises HowdahError."""
     interrupt.install()
-    made = recognition.train(
-        recordings,
-        output,
-        classifier=name,
-        window_s=window,
-        step_s=step,
-        on_step=_tick(quiet or json),
-    )
+    made = recognition.train(model=output, on_step=_tick(quiet or json), **how)
     if json:
         document.show(made)
     elif not quiet:
         print("\n".join(trained(made, output)))
 
 
-def compare(
-    *,
-    recordings: list[Path],
-    names: list[str] | None,
-    window: float,
-    step: float | None,
-    json: bool,
-    quiet: bool,
-) -> None:
+def compare(*, json: bool, quiet: bool, **how: Any) -> None:  # noqa: ANN401, those of the library's
     """Prints how good classifiers are, trained and tested on the same recordings. Raises HowdahError."""
     interrupt.install()
-    found = recognition.compare(
-        recordings,
-        classifiers=names,
-        window_s=window,
-        step_s=step,
-        on_step=_tick(quiet or json),
-    )
+    found = recognition.compare(on_step=_tick(quiet or json), **how)
     if json:
         document.show(found.classifiers)
         return

@@ -385,16 +385,14 @@ def _check_limit(typed: str, rate: str) -> None:
     """Raises HowdahError for a rate that no limit can have; the line knows it as ``typed``."""
     # Other lines are read before that is loaded.
     from howdah import HowdahError  # noqa: PLC0415
-    from howdah._native import format_rate, parse_rate  # noqa: PLC0415
-    from howdah.values.limit import LIMIT_BPS_MIN  # noqa: PLC0415
+    from howdah._native import parse_rate  # noqa: PLC0415
+    from howdah.values.limit import check_least  # noqa: PLC0415
 
     try:
         rate_bps = parse_rate(rate)
     except HowdahError:
         raise HowdahError(f"{typed} is too high a rate; use for example --limit 100Mbit") from None
-    if rate_bps < LIMIT_BPS_MIN:
-        least = f"{format_rate(LIMIT_BPS_MIN)}, the least limit"
-        raise HowdahError(f"{typed} is below {least}; to stop a copy for a while, use howdah pause")
+    check_least(rate_bps, typed)
 
 
 _WITH_MODES = ("-p", "--perms", "-a", "--archive", "-A", "--acls")

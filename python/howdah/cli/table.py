@@ -228,7 +228,7 @@ class Command:
         self.run = run
         """``module.function`` of ``howdah.cli``, loaded when it is called; null for a group alone."""
         self.rows = rows or {}
-        """By topic, which is a heading in help."""
+        """The rows of each topic, which is a heading in help."""
         self.text = text
         """What the summary leaves out, in paragraphs."""
         self.examples = examples
@@ -236,7 +236,7 @@ class Command:
         self.notes = notes
         """Paragraphs below the examples. Lines that begin with a space are shown as they are."""
         self.commands = commands or {}
-        """By topic, as the rows."""
+        """The commands of each topic, as the rows."""
         self.runs_another = runs_another
         """Whether what follows its first operand belongs to another program."""
         self.spelt = spelt
@@ -259,7 +259,7 @@ class Command:
             yield HELP_ALL
 
     def arguments(self) -> "list[Argument]":
-        """In their places."""
+        """The arguments, in their places."""
         return [row for rows in self.rows.values() for row in rows if isinstance(row, Argument)]
 
 

@@ -218,8 +218,9 @@ class ShareRequest:
         """``name`` is the class; with ``look_only`` nothing is asked for."""
         self._client, self._name, self._find, self._look_only = client, name, find, look_only
         self._who = f"cp-{re.sub(r'[^-_A-Za-z0-9]', '-', socket.gethostname())[:40]}-{os.urandom(4).hex()}"
-        self._requests = self._requested = self._begun = False
-        self._after_s = 0.0
+        self._requests = False
+        self._after_s: float | None = None
+        """The time from the begin of the transfer to its payload; None: it has not begun."""
         self._requested_s: float | None = None
         self._in_force_s: float | None = None
         self._samples: list[ShareSample] = []
@@ -255,7 +256,6 @@ class ShareRequest:
     def begin(self, payload_s: float) -> None:
         """Begins the transfer, its payload so much later; a share not asked for yet is asked for in time."""
         self._after_s = max(0.0, payload_s - ANSWER_S)
-        self._begun = True
         self._have_it_followed()
 
     @property
@@ -277,7 +277,7 @@ class ShareRequest:
             policy=self._policy,
             traffic_class=self._name,
             flow=self._flow.flow,
-            asked=self._requested,
+            asked=self._requested_s is not None,
             waited_s=self._waited_s,
             samples=list(self._samples),
         )
@@ -298,9 +298,8 @@ class ShareRequest:
 
     def _renew(self) -> None:
         if self._requested_s is None:
+            # Before the answer: an order that is broken off may have been taken.
             self._requested_s = time.monotonic()
-        # Before the answer: an order that is broken off may have been taken.
-        self._requested = True
         self._revision = self._client.ask(self._name, self._who, REQUEST_S, self._flow.host)
 
     def _wait(self) -> None:
@@ -345,7 +344,7 @@ class ShareRequest:
 
     def _follow(self) -> None:
         """Makes the request if that is left to do, renews it, and notes the share once the transfer began."""
-        renew_s = time.monotonic() + (RENEWED_S if self._requested else self._after_s)
+        renew_s = time.monotonic() + (self._after_s or 0.0 if self._requested_s is None else RENEWED_S)
         while not self._ended.wait(min(LOOK_S, max(0.0, renew_s - time.monotonic()))):
             try:
                 if self._requests and time.monotonic() >= renew_s:
@@ -355,7 +354,7 @@ class ShareRequest:
                     if self._in_force_s is None:
                         self._wait()
                         continue
-                if self._begun:
+                if self._after_s is not None:
                     self._look()
                     self._heard()
             except HowdahError as error:
@@ -371,9 +370,11 @@ class ShareRequest:
     def _unheard(self, error: HowdahError) -> None:
         now_s = time.monotonic()
         self._unheard_s = self._unheard_s or now_s
-        if self._in_force_s is not None and self._begun:
+        if self._after_s is None:
+            return
+        if self._in_force_s is not None:
             self._samples.append(ShareSample(t_s=now_s - self._in_force_s))
-        if self._begun and not self._told and now_s - self._unheard_s >= PATIENCE_S:
+        if not self._told and now_s - self._unheard_s >= PATIENCE_S:
             self._told, self._news = True, f"{error}; meanwhile {self._flow.flow} may be at its minimum"
 
     def _look(self) -> None:
@@ -384,6 +385,6 @@ class ShareRequest:
         self._samples.append(ShareSample(t_s=t_s, share_bps=mine.share_bps, sent_bps=mine.sent_bps))
 
     def _give_back(self) -> None:
-        if self._requested:
+        if self._requested_s is not None:
             with contextlib.suppress(HowdahError):
                 self._client.release(self._name, self._who)

@@ -6,10 +6,10 @@ from howdah.archive import Archive
 from howdah.archive.columns import link_in_words
 from howdah.archive.runs import Configuration, Runs
 from howdah.cc import choose
+from howdah.profiles.selection import Selection, in_words, select, why_not
 from howdah.profiles.selection.evidence import PathRuns, TransferTraits, runs_for_path
 from howdah.profiles.selection.predict import NextRun
 from howdah.profiles.selection.prior import DURATION_S, model_prior
-from howdah.profiles.selection.select import Selection, in_words, select, why_not
 from howdah.text import count
 from howdah.values import sizes
 from howdah.values.link import LinkSpec

@@ -1,15 +1,17 @@
 """Congestion controls of this host's kernel: loaded, given to connections, taken away."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from howdah import _native
+from howdah import HowdahError, _native
 from howdah.archive import Archive
 from howdah.arguments import BadArgument, Refusing
 from howdah.cc import choose, programs, resume
 from howdah.cc.programs import Attaching, Loading, Targeted, controls, status, unload
 from howdah.cc.resume import Destination, Memory, Saved
 from howdah.cc.shares import ALL_PORTS, Place
-from howdah.values.record import HostLimits
+from howdah.values.memory import LIFETIME_S, PathMemory
+from howdah.values.record import HostLimits, lab_link
 
 __all__ = [
     "attach",
@@ -44,11 +46,41 @@ def remember_paths(archive: Archive | None = None) -> dict[str, Memory]:
     loaded.
     """
     # Only this call needs the archive's database.
-    from howdah.decide.destinations import destinations  # noqa: PLC0415
     from howdah.library.archive import paths  # noqa: PLC0415
 
     found = destinations(paths(archive), HostLimits.here().congestion_control_default)
-    return {each.path: resume.remember(each.destination, each.saved) for each in found}
+    return {path: resume.remember(*told) for path, told in found.items()}
+
+
+def destinations(memories: Iterable[PathMemory], then: str) -> dict[str, tuple[Destination, Saved]]:
+    """Those that this host sends to and whose memory may be used, until it is too old; by path.
+
+    Connections of other programs are not a copy's streams: the first one to a destination sends what all of
+    them may send at once, and others begin as ever for a while (``hd_resume``). ``then`` is the congestion
+    control that goes on. A host without an address that is known, or can be looked up, is left out. In a lab
+    only its own path counts, in its own namespace: labs have the same addresses.
+    """
+    from howdah.archive.paths import named  # noqa: PLC0415
+
+    link = lab_link()
+    here = None if link is None else named("", None, link)
+    namespace = None if link is None else Path("/proc/self/ns/net").stat().st_ino
+    found = {}
+    for memory in memories:
+        mine = memory.path == here if link is not None else not memory.path.startswith("lab ")
+        if memory.direction != "push" or not mine or memory.why_not() is not None:
+            continue
+        address = memory.address or _address(memory.path)
+        if address is None or not memory.capacity_bytes:
+            continue
+        saved = Saved(
+            capacity_bytes=memory.capacity_bytes,
+            rtt_s=memory.rtt_s,
+            valid_s=LIFETIME_S - memory.age_s,
+            then=then,
+        )
+        found[memory.path] = Destination(address, namespace=namespace), saved
+    return found
 
 
 def set_target(
@@ -172,3 +204,12 @@ def _place(to: str | None, ports: str | None, cgroup: str | None, namespace: int
 def _destination(to: str, port: int | None, namespace: int | None) -> Destination:
     _place(to, None if port is None else str(port), None, namespace)
     return Destination(to, port, namespace)
+
+
+def _address(host: str) -> str | None:
+    from howdah.probing.far_end import resolved  # noqa: PLC0415
+
+    try:
+        return resolved(host, host)[0]
+    except HowdahError:
+        return None

@@ -69,7 +69,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """What serves or follows, once it is ready."""
 
     hosts: list[str]
-    """Whose agents are in this process."""
+    """The hosts whose agents are in this process."""
     policy: str | None = None
     controller: str | None = None
     url: str | None = None
@@ -265,7 +265,7 @@ def _reached_at(access: Access, name: str) -> Access:
 
 
 def _namespaces(texts: Iterable[str]) -> dict[str, int | None]:
-    """By host, the inode of its network namespace; null: that of this process and all others."""
+    """The inode of each host's network namespace; null: that of this process and all others."""
     found: dict[str, int | None] = {}
     for text in texts:
         name, equals, file = text.partition("=")

@@ -419,12 +419,10 @@ class _Progress(Quiet):
         self._on_progress = on_progress
 
     def progress(self, now: Progress) -> None:
-        """Hands it on."""
         if self._on_progress is not None:
             self._on_progress(now)
 
     def far_says(self, text: str) -> None:
-        """Logs it."""
         log(text)
 
 
@@ -441,7 +439,7 @@ def _word(name: Name) -> str:
 
 
 def _plain_memory(memory: Memory) -> Memory:
-    """With Python's own numbers."""
+    """The same with Python's own numbers."""
     kinds = get_type_hints(Memory)
     return Memory(**{name: plain(value, kinds[name]) for name, value in memory._asdict().items()})
 

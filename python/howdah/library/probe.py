@@ -76,14 +76,11 @@ class _Progress(ProbeDisplay):
         self._on_progress = on_progress
 
     def far_says(self, text: str) -> None:
-        """Logs it."""
         log(text)
 
     def say(self, line: str) -> None:
-        """Logs it."""
         log(line)
 
     def look(self, taken: ProbeUpdate, for_s: float) -> None:
-        """Hands it on."""
         if self._on_progress is not None:
             self._on_progress(taken)

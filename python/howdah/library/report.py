@@ -19,7 +19,7 @@ class Report(NamedTuple):
 
     contents: Contents
     figures: Mapping[str, DrawnFigure]
-    """By the number of the figure in its paper."""
+    """The figures by their numbers in the paper."""
 
     def html(self) -> str:
         """The whole page, with its figures inside."""

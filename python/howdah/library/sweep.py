@@ -34,7 +34,7 @@ class SweepDone(msgspec.Struct, frozen=True, kw_only=True):
 
     sweep: str
     records: list[str]
-    """Of the runs made now, by id."""
+    """The records of the runs made now, by id."""
     late: int
     """How many of them the lab was late for."""
     runs_left: int
@@ -110,6 +110,5 @@ class _Progress(SweepDisplay):
         self._on_measured = on_measured
 
     def measured(self, one: RunMeasured) -> None:
-        """Hands it on."""
         if self._on_measured is not None:
             self._on_measured(one)

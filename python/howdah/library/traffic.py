@@ -80,6 +80,5 @@ class _Progress(TrafficDisplay):
         self._on_progress = on_progress
 
     def progress(self, now_s: float, samples: dict[str, LoadSample]) -> None:
-        """Hands it on."""
         if self._on_progress is not None:
             self._on_progress(now_s, samples)

@@ -19,7 +19,7 @@ from howdah.remote import ssh
 from howdah.remote.lab_link import link_of_a_lab
 from howdah.text import of_error
 from howdah.values import record
-from howdah.values.probe import Burst, Probe, Way
+from howdah.values.probe import Burst, Probe, ProbeKind
 from howdah.values.record import HostLimits, Record
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ProbeResult(NamedTuple):
 
 
 class _Answered(NamedTuple):
-    way: Way
+    way: ProbeKind
     address: str
     probed: ProbingResult
 

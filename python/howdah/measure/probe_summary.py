@@ -14,17 +14,17 @@ from howdah.recognition.recording import bursts_of, situation
 from howdah.text import count
 from howdah.values import probe as probed
 from howdah.values.listened import NOBODY
-from howdah.values.probe import Counts, Way
+from howdah.values.probe import Counts, ProbeKind
 
 LEAST_LOOKS = 10
 _IDLE_SHARE = 0.01
-"""On an idle path, fewer probes than this share seem to meet a queue: a host wakes late at times."""
+"""The share of probes that seem to meet a queue on an idle path: a host wakes late at times."""
 _MANY_UNSTAMPED = 0.1
 """A larger share of the answers is worth a note."""
 
 
 def summary(
-    seen: ProbingResult, rhythm: Rhythm, way: Way, address: str, bursts: Sequence[probed.Burst] = ()
+    seen: ProbingResult, rhythm: Rhythm, way: ProbeKind, address: str, bursts: Sequence[probed.Burst] = ()
 ) -> probed.Probe:
     """The summary of a probing beside ``bursts`` of ours.
 

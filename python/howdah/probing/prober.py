@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from howdah import _native, decoding, interrupt
-from howdah.values.probe import Counts, Way
+from howdah.values.probe import Counts, ProbeKind
 
 TICK_S = 0.1
 """Seconds between two updates, which is also the longest that a signal waits for its handler."""
@@ -43,7 +43,7 @@ class Rhythm(msgspec.Struct, frozen=True, kw_only=True):
 class Probing(msgspec.Struct, frozen=True, kw_only=True):
     """The probes to send, where to, and for how long."""
 
-    way: Way
+    way: ProbeKind
     to: str
     """The endpoint, as ``192.0.2.7:0`` or ``[fe80::7%3]:0``; UDP needs the responder's port."""
     token: str | None = None

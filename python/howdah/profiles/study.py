@@ -16,9 +16,9 @@ from howdah._native import format_bytes
 from howdah.archive.runs import Configuration, Runs, Value
 from howdah.arguments import NotHere
 from howdah.profiles.profile import Profile, Region, curvature, profiles
+from howdah.profiles.transition import Transition, transition
 from howdah.profiles.transition.shapes import compare_regressions
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
-from howdah.profiles.transition.transition import Transition, transition
 from howdah.text import apart
 
 T = TypeVar("T")

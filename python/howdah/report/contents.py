@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah import HowdahError, __version__
+from howdah.profiles.selection import ranked
 from howdah.profiles.selection.evaluate import draw, evaluate
 from howdah.profiles.selection.predict import NextRun, Predictor
-from howdah.profiles.selection.select import ranked
 from howdah.report.cells import buffer_words, in_ms, in_words, milliseconds, name
 from howdah.report.figures import COUNTERPARTS, FAMILIES, build
 from howdah.report.figures.canvas import DrawnFigure, FigureNeeds, everything

@@ -15,8 +15,8 @@ from howdah.profiles.dynamics.lyapunov import Exponents, Relation, exponents, re
 from howdah.profiles.dynamics.poincare import sustained
 from howdah.profiles.dynamics.traces import Traces, Undetermined, from_samples
 from howdah.profiles.profile import DRAWS, Profile
+from howdah.profiles.transition import Transition, transition
 from howdah.profiles.transition.sigmoids import Sigmoids, sigmoids
-from howdah.profiles.transition.transition import Transition, transition
 from howdah.report.cells import Cell, Floats, PathCells
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from howdah.steering.shares import NOT_KNOWN, Belief, Choice, Kind
 from howdah.steering.states import Event, Phase
 from howdah.steering.throughput import Look
 from howdah.steering.tunables import TUNED
-from howdah.values.listened import Had
+from howdah.values.listened import Throughput
 from howdah.values.reason import Reason, Why
 
 
@@ -23,13 +23,13 @@ class Trial(NamedTuple):
     """A change on trial, and the throughput before it."""
 
     preference: Preference
-    before: Had | None
+    before: Throughput | None
     lately_bps: float | None = None
     """The rate in the last seconds before; others may have changed meanwhile."""
 
     def failed(
         self,
-        had: Had,
+        had: Throughput,
         kind: tuple[Kind, float] | None,
         default_bps: float | None,
         capacity_bps: float | None,
@@ -91,8 +91,8 @@ class Period(NamedTuple):
     background: str | None
     """The class that was recognised, where the change was made for it."""
     probability: float | None
-    before: Had | None
-    after: Had | None
+    before: Throughput | None
+    after: Throughput | None
     """The throughput that it gave; None: it had no time to settle."""
     undone: str | None
     """The reason why it was not kept; None: it was."""
@@ -274,7 +274,7 @@ class ChangeArbiter(Struct, frozen=True):
         return replace(self, now=now._replace(current=paced), target=paced).with_latest(choice=paced)
 
     def with_latest(
-        self, *, choice: Choice | None = None, after: Had | None = None, undone: str | None = None
+        self, *, choice: Choice | None = None, after: Throughput | None = None, undone: str | None = None
     ) -> "ChangeArbiter":
         """The same with what is new of the latest period; nothing is where there is none."""
         if not self.periods:
@@ -340,7 +340,9 @@ class ChangeArbiter(Struct, frozen=True):
         going_on = target == self.target and preference is None
         return changed if going_on else changed._begun_for(command, target, t_s, before)
 
-    def _begun_for(self, command: Command, target: Choice, t_s: float, before: Had | None) -> "ChangeArbiter":
+    def _begun_for(
+        self, command: Command, target: Choice, t_s: float, before: Throughput | None
+    ) -> "ChangeArbiter":
         """The same at the begin of a new period."""
         changed, preference = replace(self, sure_s=None, reason=command.why), command.preference
         if target == self.fair:
@@ -396,15 +398,15 @@ class ChangeArbiter(Struct, frozen=True):
     def _begun(self) -> float:
         return self.since_s + (self.settle_s if self.periods else 0.0)
 
-    def _lately(self, t_s: float) -> Had | None:
+    def _lately(self, t_s: float) -> Throughput | None:
         return self.path.meter.over(max(self._begun(), t_s - TUNED.look_back_s), t_s)
 
-    def settled(self, t_s: float) -> Had | None:
+    def settled(self, t_s: float) -> Throughput | None:
         """The recent throughput of this choice, once it has settled for long enough."""
         at_target = self.current == self.target
         return self._lately(t_s) if at_target and t_s - self._begun() >= self._judge_s else None
 
-    def noted(self, had: Had | None) -> "ChangeArbiter":
+    def noted(self, had: Throughput | None) -> "ChangeArbiter":
         """The same with what this choice has had."""
         if had is None:
             return self

@@ -179,7 +179,7 @@ class _SlowRate:
         self._slow = False
 
     def is_slow(self, now: Progress) -> bool:
-        """By the rate over the last seconds. It is fast again at twice the rate from which on it was slow."""
+        """Judges by the rate of the last seconds. It is fast again at twice the rate at which it was slow."""
         if now.phase != "moving":
             return False
         self._seen.append((now.elapsed_s, max(now.bytes_done, sum(now.acked_bytes))))

@@ -39,7 +39,7 @@ from howdah.steering.shares import Choice
 from howdah.steering.states import Event, moves
 from howdah.steering.throughput import Look
 from howdah.steering.tunables import TUNED, lasting
-from howdah.values.listened import Had
+from howdah.values.listened import Throughput
 from howdah.values.reason import Reason, Why
 
 Decided = tuple[ChangeArbiter, Command | None]
@@ -76,7 +76,7 @@ def _release(arbiter: ChangeArbiter) -> Decided:
     return arbiter, Command(Event.RELEASE, plan, Reason.ROUTE_CHANGED.because(), plan)
 
 
-def _grow(arbiter: ChangeArbiter, look: Look, _had: Had | None) -> Decided:
+def _grow(arbiter: ChangeArbiter, look: Look, _had: Throughput | None) -> Decided:
     """The streams double where the fair default has not been had yet and the path is not full."""
     t_s = look.t_s
     default, kind = arbiter.now.default, sure_kind(arbiter.belief)
@@ -97,7 +97,7 @@ def _grow(arbiter: ChangeArbiter, look: Look, _had: Had | None) -> Decided:
     return arbiter, Command(Event.GROW, target, Reason.ROOM.because(), target, few)
 
 
-def _pace(arbiter: ChangeArbiter, _look: Look, _had: Had | None) -> Decided:
+def _pace(arbiter: ChangeArbiter, _look: Look, _had: Throughput | None) -> Decided:
     """The plan's streams are paced as soon as an equal share is known."""
     paced = arbiter.now.fair_pace
     if paced is None or arbiter.current.is_bbr or arbiter.target == paced:
@@ -111,7 +111,7 @@ def _pace(arbiter: ChangeArbiter, _look: Look, _had: Had | None) -> Decided:
     return arbiter, Command(Event.PACE, paced, Reason.EXCLUSIVE.because(), paced, begin_bps=begin_bps)
 
 
-def _undo(arbiter: ChangeArbiter, look: Look, had: Had | None) -> Decided:
+def _undo(arbiter: ChangeArbiter, look: Look, had: Throughput | None) -> Decided:
     """The fair default comes back if the choice has not brought what it was for, or nobody knows."""
     t_s = look.t_s
     default = arbiter.fair
@@ -134,7 +134,7 @@ def _undo(arbiter: ChangeArbiter, look: Look, had: Had | None) -> Decided:
     return undone.with_latest(undone=failed.words), Command(Event.UNDO, default, failed, default)
 
 
-def _prefer(arbiter: ChangeArbiter, look: Look, _had: Had | None) -> Decided:
+def _prefer(arbiter: ChangeArbiter, look: Look, _had: Throughput | None) -> Decided:
     """The policy's choice comes when it has preferred that for long enough."""
     t_s = look.t_s
     if arbiter.verdicts == arbiter.asked:
@@ -172,7 +172,7 @@ def _situation(arbiter: ChangeArbiter) -> Situation:
     return arbiter.now._replace(measured=dict(measured))
 
 
-def _ease(arbiter: ChangeArbiter, look: Look, _had: Had | None) -> Decided:
+def _ease(arbiter: ChangeArbiter, look: Look, _had: Throughput | None) -> Decided:
     """The next halving comes when the queue is back."""
     waited_s, base_s = look.t_s - arbiter.since_s, arbiter.base_rtt_s
     if waited_s < lasting(TUNED.ease_s, TUNED.ease_round_trips, base_s):
@@ -184,7 +184,7 @@ def _ease(arbiter: ChangeArbiter, look: Look, _had: Had | None) -> Decided:
     return arbiter, Command(Event.EASE, _step(arbiter.current, arbiter.target), why, arbiter.target)
 
 
-def _reduce(arbiter: ChangeArbiter, look: Look, _had: Had | None) -> Decided:
+def _reduce(arbiter: ChangeArbiter, look: Look, _had: Throughput | None) -> Decided:
     """The streams become few, so that others can be recognised."""
     t_s = look.t_s
     if t_s < arbiter.quiet_s or not arbiter.needs_recognition(t_s):
@@ -206,7 +206,7 @@ def _step(now: Choice, target: Choice) -> Choice:
     return target._replace(streams=max(target.streams, now.streams // 2))
 
 
-_MOVES: dict[Event, Callable[[ChangeArbiter, Look, Had | None], Decided]] = {
+_MOVES: dict[Event, Callable[[ChangeArbiter, Look, Throughput | None], Decided]] = {
     Event.GROW: _grow,
     Event.PACE: _pace,
     Event.UNDO: _undo,

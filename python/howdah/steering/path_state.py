@@ -10,7 +10,7 @@ from howdah.steering.policy import sure_kind
 from howdah.steering.shares import Belief, Choice, background
 from howdah.steering.throughput import NO_LOOKS, NO_PEAK, Look, Meter, Peak
 from howdah.steering.tunables import TUNED
-from howdah.values.listened import NOBODY, Had
+from howdah.values.listened import NOBODY, Throughput
 
 
 class PathState(NamedTuple):
@@ -84,7 +84,7 @@ class PathShare(Struct, frozen=True):
         return PathShare(path, self.meter.add(look), self.capacity.add(look))
 
     @property
-    def lately(self) -> Had | None:
+    def lately(self) -> Throughput | None:
         """Our throughput in the last seconds."""
         return self.meter.lately(TUNED.path_lately_s)
 

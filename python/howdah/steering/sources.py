@@ -101,7 +101,7 @@ class StreamSource:
         return [RttSample(now_s, rtt_s)]
 
     def why_silent(self) -> str | None:
-        """None: streams without round trips move nothing."""
+        """Gives None: streams without round trips move nothing."""
         return None
 
     def close(self) -> None:

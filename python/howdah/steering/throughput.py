@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from howdah.probing.series import queues
 from howdah.steering.tunables import TUNED
-from howdah.values.listened import Had
+from howdah.values.listened import Throughput
 
 SEGMENT_BYTES = 1448
 _ROUNDED = 1e-9
@@ -48,7 +48,7 @@ class Meter(Struct, frozen=True):
             looks, times = looks[kept:], times[kept:]
         return Meter(looks, times)
 
-    def over(self, begin_s: float, end_s: float) -> Had | None:
+    def over(self, begin_s: float, end_s: float) -> Throughput | None:
         """The throughput between these times; None where the span is too short, or nothing is known of it."""
         times = self.times
         first, last = bisect_left(times, begin_s - _ROUNDED), bisect_right(times, end_s + _ROUNDED) - 1
@@ -59,13 +59,13 @@ class Meter(Struct, frozen=True):
         again = max(0, two.retransmissions - one.retransmissions)
         rtts = [look.rtt_s for look in self.looks[first : last + 1] if look.rtt_s is not None]
         segments = moved / SEGMENT_BYTES + again
-        return Had(
+        return Throughput(
             rate_bps=moved * 8 / (two.t_s - one.t_s),
             rtt_s=sum(rtts) / len(rtts) if rtts else None,
             resent_fraction=again / segments if segments else 0.0,
         )
 
-    def lately(self, span_s: float) -> Had | None:
+    def lately(self, span_s: float) -> Throughput | None:
         """The throughput of the last seconds; None where that is not known."""
         return self.over(self.times[-1] - span_s, self.times[-1]) if self.times else None
 

@@ -106,6 +106,7 @@ class Loads:
         for thread in self._threads:
             while thread.is_alive() and not self.clock.stopped:
                 thread.join(_TICK_S)
+                interrupt.check()
                 progress(self.clock.now_s(), dict(self._samples))
                 if self.clock.now_s() > until_s:
                     return

@@ -12,7 +12,7 @@ import time
 
 import msgspec
 
-from howdah import HowdahError, __version__, decoding, document
+from howdah import HowdahError, __version__, decoding, document, interrupt
 from howdah._native import UdpSource
 from howdah.remote import process, ssh
 from howdah.remote.answers import ended, not_howdah
@@ -63,6 +63,7 @@ class FarSink:
         line: bytes | None = None
         try:
             while (line := self._lines.next(TICK_S)) is None:
+                interrupt.check()
                 self._far.drain()
             hello = document.strange(decoding.from_json(line, SinkHello))
         except (EOFError, msgspec.MsgspecError) as error:

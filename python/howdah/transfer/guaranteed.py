@@ -25,6 +25,8 @@ from howdah.values.record import Record
 class KindOfPath(Service):
     """The service of a guaranteed path: the share of a traffic class, for as long as the copy runs."""
 
+    remembers = False
+
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._share: ShareRequest | None = None

@@ -133,7 +133,7 @@ class Request(NamedTuple):
     ports: tuple[int, int] | None = None
     """The first and the last port of which the far end opens one; None: what is configured for it."""
     patience_s: float = PATIENCE_S
-    """For how long it is tried again when the path or the far host is gone."""
+    """The seconds for which it is tried again when the path or the far host is gone."""
     before_s: float = 0.0
     """Seconds that the command ran before it asked for this; the record's ``connect_s`` counts them."""
     sample_every_s: float = SAMPLE_EVERY_S

@@ -49,7 +49,7 @@ class Resuming:
     """What one copy sends at once."""
 
     def __init__(self, request: Request) -> None:
-        """Of a copy that was asked for so; nothing is told to the kernel yet."""
+        """The state of a copy that was asked for so; nothing is told to the kernel yet."""
         self._request = request
         self._told: list[str] = []
         self._port: int | None = None

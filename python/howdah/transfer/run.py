@@ -258,7 +258,7 @@ def _greeted(run: State, ends: FarEnds, display: Display, archive: Archive, hand
     data_address = ends.data_address
     recollection = None
     if run.plan is None:
-        if handed is None and request.sweep is None and request.path != "guaranteed":
+        if handed is None and request.sweep is None and kind.remembers:
             recollection = Recollection(request, archive, run.resuming.prepare)
         kind.prepare(data_address)
     greeted = ends.greet(display)

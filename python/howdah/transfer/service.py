@@ -35,6 +35,9 @@ class Service:
     however it has. Each call may raise HowdahError, which ends the copy.
     """
 
+    remembers = True
+    """Whether its plan counts what earlier copies carried."""
+
     def __init__(self, request: Request) -> None:
         """The service of one copy; nothing begins before it is entered."""
         self.request = request

@@ -49,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from
     streams: int = 0
     retransmissions: int = 0
     limit: str = "none"
-    """As ``--limit`` takes it."""
+    """The limit as ``--limit`` takes it."""
     limit_bps: int | None = None
     """What counts of it at this hour; null: no limit."""
     shares: list[Share] = []

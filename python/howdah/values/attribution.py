@@ -30,11 +30,11 @@ from howdah.values.outcome import Doing, Outcome, Sample, Spent, StreamOutcome
 _SHOWN_S = 1e-3
 """Less time of slow start is not worth words."""
 SMALL_FILE_BYTES = 64 << 10
-"""Of files that are smaller on average, waits for flushes and names are the price of many files."""
+"""The size in bytes: below it on average, waits for flushes and names are the price of many files."""
 LARGE_FILE_BYTES = 16 << 20
 """No wait is the price of many files where files are larger than this on average, skipped ones counted."""
 _PACED = 0.85
-"""From this part of the pacing on that was asked for, it was the limit."""
+"""The part of the pacing that was asked for from which on it was the limit."""
 _MAY_WAIT: tuple[Doing, ...] = ("opening", "waiting", "disk", "flush", "naming", "turn", "socket")
 """What a thread does that needs more than a processor."""
 _NETWORK = frozenset({Cause.PATH, Cause.WINDOW, Cause.START, Cause.PACING})
@@ -80,7 +80,7 @@ class Thread(msgspec.Struct, frozen=True):
     naming_s: float = 0.0
     turn_s: float = 0.0
     waits_s: float = 0.0
-    """For the network."""
+    """The wait for the network."""
     starved: float = 1.0
     """How many times longer what only computes took than it ran."""
 
@@ -261,7 +261,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     receiver: Thread
     sockets: Spent
     flushing: float
-    """Of what the thread was busy with that names files, the part that flushed them."""
+    """The part of the naming of files for which the thread flushed them."""
     small: bool
     """Whether there were many small files."""
     few: bool

@@ -98,7 +98,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
     cause: Cause
     share: float
-    """Of the whole time, 0 to 1."""
+    """The part of the whole time, 0 to 1."""
     evidence: str
     """What shows it."""
 

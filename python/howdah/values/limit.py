@@ -11,7 +11,7 @@ from howdah._native import parse_rate
 from howdah.arguments import BadArgument, literal
 
 LIMIT_BPS_MIN = 8_000
-"""At less, one end could not tell the other from one that hangs (crates/wire)."""
+"""The least limit. At less, one end could not tell the other from one that hangs (crates/wire)."""
 
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]|24):([0-5]\d)")
 _UNITS = ((10**9, "Gb/s"), (10**6, "Mb/s"), (10**3, "kb/s"))
@@ -23,7 +23,7 @@ class Span(NamedTuple):
     """A rate, and the hours in which it counts."""
 
     most_bps: int | None
-    """None: no limit."""
+    """The rate; None: no limit."""
     hours: tuple[int, int] | None = None
     """The minutes of the day at which it begins and ends, the end not included; past midnight where the end
     is before the begin. None: at all hours."""
@@ -70,7 +70,7 @@ class Limits(NamedTuple):
         return next((span.most_bps for span in self.spans if span.applies(minute)), None)
 
     def in_words(self) -> str:
-        """As it may be written; ``none`` where there is no limit at any hour."""
+        """The limits as they may be written; ``none`` where there is no limit at any hour."""
         return ", ".join(span.in_words() for span in self.spans) or "none"
 
 
@@ -109,11 +109,16 @@ def _rate(word: str, least_bps: int) -> int | None:
         rate_bps = parse_rate(word)
     except HowdahError:
         raise HowdahError(f": {word} is not a rate; {_EXAMPLE}") from None
+    check_least(rate_bps, f": {word}", least_bps)
+    return rate_bps
+
+
+def check_least(rate_bps: int, shown: str, least_bps: int = LIMIT_BPS_MIN) -> None:
+    """Raises HowdahError, which names the rate as ``shown``, where no limit may be so low."""
     if rate_bps < least_bps:
         raise HowdahError(
-            f": {word} is below {_exact(least_bps)}; to stop a copy for a while, use howdah pause"
+            f"{shown} is below {_exact(least_bps)}; to stop a copy for a while, use howdah pause"
         )
-    return rate_bps
 
 
 def _hours(word: str) -> tuple[int, int]:

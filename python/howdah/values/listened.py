@@ -21,7 +21,7 @@ class HeardThen(msgspec.Struct, frozen=True, kw_only=True):
     """The probability of that class; of null, that it is no class that is known."""
 
 
-class Had(msgspec.Struct, frozen=True, kw_only=True):
+class Throughput(msgspec.Struct, frozen=True, kw_only=True):
     """The throughput of a choice."""
 
     rate_bps: float
@@ -44,9 +44,9 @@ class SentThen(Explained, frozen=True, kw_only=True):
     background: str | None = None
     """The class that was recognised; null: the fair default is back for another reason."""
     probability: float | None = None
-    before: Had | None = None
+    before: Throughput | None = None
     """The last 10 s before it; null: not known."""
-    after: Had | None = None
+    after: Throughput | None = None
     """The last 10 s of it, once it had settled; null: it was too short."""
     undone: str | None = None
     """The reason why it was not kept; null: it was."""

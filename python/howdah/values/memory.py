@@ -28,7 +28,7 @@ LIFETIME_S = 7 * 86400.0
 """What was measured longer ago is told and not used: archives are copied every day, or every week."""
 
 OTHERS_S = 3600.0
-"""So long after competing traffic was recognised, it may be there again."""
+"""The time within which competing traffic that was recognised may be there again."""
 
 NEWEST = 19
 """The copies that count for the interval. With so many alike, the next one lies between the least and the

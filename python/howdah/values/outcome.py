@@ -47,15 +47,15 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     records and computes the rest, ``turn`` waits for the limit, ``socket`` for the network, ``flush`` for
     the disk to have what was written, ``naming`` for the threads that flush and name files."""
     cpu_s: dict[Doing, float] = {}
-    """Of it, what it ran on a processor, by samples."""
+    """The part of it that it ran on a processor, by samples."""
     delayed_s: float = 0.0
     """It could have run, and had no processor (schedstat; a limit by cgroup counts too)."""
     busy_s: float = 0.0
     """A sender's sockets had data waiting or in flight (tcpi_busy_time)."""
     rwnd_limited_s: float = 0.0
-    """Of that, the receiver's window was the limit."""
+    """The part of that in which the receiver's window was the limit."""
     sndbuf_limited_s: float = 0.0
-    """Of that, the send buffer was the limit."""
+    """The part of that in which the send buffer was the limit."""
 
     @property
     def worked_s(self) -> float:

@@ -6,7 +6,7 @@ import msgspec
 
 from howdah.values import Count, Seconds
 
-Way = Literal["icmp", "udp"]
+ProbeKind = Literal["icmp", "udp"]
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """One probing. Instants count from its begin."""
 
-    way: Way
+    way: ProbeKind
     address: str
     elapsed_s: Seconds
     counts: Counts

@@ -58,7 +58,7 @@ def windows(path: Path) -> Windows:
 
 
 def streams_of(most: int, bytes_total: int | None) -> int:
-    """So many streams, or fewer where there are not as many of the smallest blocks."""
+    """The streams, or fewer where there are not as many of the smallest blocks."""
     return most if bytes_total is None else max(1, min(most, bytes_total // BLOCK_BYTES_MIN))
 
 

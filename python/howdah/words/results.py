@@ -8,8 +8,8 @@ from rich.table import Table
 
 from howdah._native import format_bytes, format_duration, format_rate
 from howdah.profiles.profile import Shape
+from howdah.profiles.selection import in_words
 from howdah.profiles.selection.answer import CoveringNumberBound, RankedConfiguration, SelectionReport
-from howdah.profiles.selection.select import in_words
 from howdah.profiles.study import ConfigurationProfile, PathProfiles, Study
 from howdah.text import apart, count
 

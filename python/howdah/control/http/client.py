@@ -15,7 +15,7 @@ from howdah import HowdahError, decoding, document
 from howdah.control import status
 from howdah.control.http import endpoints
 from howdah.control.http.address import DEFAULT_ADDRESS, is_loopback, parse
-from howdah.control.http.endpoints import CLIENT_HEADER, Endpoint, Ordered, Refusal, Wish
+from howdah.control.http.endpoints import CLIENT_HEADER, Endpoint, Ordered, Refusal, RequestedShare
 from howdah.control.status import Status
 
 ADDRESS_VARIABLE = "HOWDAH_CONTROL"
@@ -60,7 +60,7 @@ class Client:
         This and all that follow give the revision of the order: it is in force once the status is settled at
         that.
         """
-        return self._order(endpoints.ASK, {"class": name, "who": who}, Wish(for_s, host))
+        return self._order(endpoints.ASK, {"class": name, "who": who}, RequestedShare(for_s, host))
 
     def release(self, name: str, who: str) -> int | None:
         """``who`` asks for the class no longer."""

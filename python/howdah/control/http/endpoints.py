@@ -46,7 +46,7 @@ class Refused(Exception):
         self.headers = headers or {}
 
 
-class Wish(msgspec.Struct, forbid_unknown_fields=True):
+class RequestedShare(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request for a class."""
 
     for_s: Annotated[int, msgspec.Meta(ge=int(ASKED_S.least))] | None = None
@@ -103,7 +103,7 @@ _REQUEST, _CLASS, _DRAINED = "/v1/asked/{class}/{who}", "/v1/classes/{class}", "
 
 STATUS = Endpoint("status", "GET", "/v1/status", "Who has what now.", "read", answer=Status)
 WATCH = Endpoint("watch", "GET", "/v1/watch", _EVENTS_SAY, "read", answer=Status, media=EVENTS)
-ASK = _order("ask", "PUT", _REQUEST, _ASK_SAYS, Wish)
+ASK = _order("ask", "PUT", _REQUEST, _ASK_SAYS, RequestedShare)
 RELEASE = _order("release", "DELETE", _REQUEST, "Asks for the class no longer; others may.")
 CHANGE = _order("change", "PUT", _CLASS, _CHANGE_SAYS, TermsText)
 RESTORE = _order("restore", "DELETE", _CLASS, _RESTORE_SAYS)

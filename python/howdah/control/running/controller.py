@@ -136,7 +136,7 @@ class RunningController:
         """The orders one by one."""
         self._count = 0
         self._introduced: dict[str, int] = {}
-        """By agent, the incarnation that was told in this term which traffic is meant."""
+        """The incarnation of each agent that was told in this term which traffic is meant."""
         self._outbox = Outbox(bus, policy.lease_s / BEATS_PER_LEASE)
         self._stirred = asyncio.Event()
         self._changed = asyncio.Event()

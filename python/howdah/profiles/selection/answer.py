@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from howdah import HowdahError
 from howdah.archive.runs import Runs
+from howdah.profiles.selection import Selection, why_not
 from howdah.profiles.selection.predict import NextRun, PredictionBasis
-from howdah.profiles.selection.select import Selection, why_not
 
 
 class MedianInterval(NamedTuple):

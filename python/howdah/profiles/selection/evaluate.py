@@ -12,8 +12,8 @@ import numpy as np
 from howdah import HowdahError
 from howdah._native import format_duration
 from howdah.archive.runs import Configuration, Runs
+from howdah.profiles.selection import best
 from howdah.profiles.selection.predict import Array, NextRun, Predictor, by_rtt
-from howdah.profiles.selection.select import best
 
 
 class LeftOutPrediction(NamedTuple):

@@ -90,7 +90,7 @@ class _Shown(NamedTuple):
     """What a title says is shown."""
 
     words: str | None
-    """None: what the paper's figure shows."""
+    """The data shown; None: what the paper's figure shows."""
 
     def __format__(self, of_paper: str) -> str:
         return of_paper if self.words is None else self.words

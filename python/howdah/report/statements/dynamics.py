@@ -23,8 +23,7 @@ _RAMP_UP_S = (5.0, 20.0)
     f"{HPDC} §3.1, Fig. 1(b)",
     "one stream of Scalable takes 5 to 20 s to 90 % of what it then sustains, in the median",
 )
-def ramp_up(material: Material) -> Finding:
-    """One stream of Scalable with large buffers at 366 ms, the traces of Fig. 1(b)."""
+def _ramp_up(material: Material) -> Finding:
     cells = _cells(material, 0.366, control="scalable", streams=1)
     times = [ramp_s(trace) for cell in cells for trace in material.traces(cell)]
     if not times:
@@ -41,8 +40,7 @@ def ramp_up(material: Material) -> Finding:
     f"{HPDC} §4.1, Fig. 12",
     "the mean spread along the 45° line, relative to the rate, is larger at 183 ms",
 )
-def wider_map(material: Material) -> Finding:
-    """Compares how far the rate of one stream wanders, relative to its mean."""
+def _wider_map(material: Material) -> Finding:
     return _maps(
         material, 1, lambda shape: shape.along, "its rate wanders by {:.2g} of the mean", higher_far=True
     )
@@ -54,8 +52,7 @@ def wider_map(material: Material) -> Finding:
     f"{HPDC} §4.1, Fig. 12",
     "the mean angle between its axis and the 45° line is smaller at 183 ms",
 )
-def tilt(material: Material) -> Finding:
-    """The axis of the aggregate's map, over all numbers of streams."""
+def _tilt(material: Material) -> Finding:
     return _maps(
         material,
         None,
@@ -71,8 +68,7 @@ def tilt(material: Material) -> Finding:
     f"{HPDC} §4.1, Fig. 13",
     "the mean size of the aggregate's exponent is smaller at 183 ms by two standard errors",
 )
-def nearer_with_rtt(material: Material) -> Finding:
-    """The size of the aggregate's exponents at both RTTs, over all numbers of streams."""
+def _nearer_with_rtt(material: Material) -> Finding:
     near, far = (_sizes_of_exponents(material, _cells(material, rtt_s)) for rtt_s in (_NEAR_S, _FAR_S))
     if not near or not far:
         return missing(f"traces at {milliseconds(_NEAR_S)} and {milliseconds(_FAR_S)} with exponents")
@@ -86,8 +82,7 @@ def nearer_with_rtt(material: Material) -> Finding:
     f"{HPDC} §4.1, Fig. 13",
     "over both RTTs the mean size with the most streams is below that with the fewest",
 )
-def nearer_with_streams(material: Material) -> Finding:
-    """The size of the aggregate's exponents with the fewest and the most streams, over both RTTs."""
+def _nearer_with_streams(material: Material) -> Finding:
     few, many, parts, where = [], [], [], []
     for rtt_s in (_NEAR_S, _FAR_S):
         cells = [cell for cell in _cells(material, rtt_s) if _sizes_of_exponents(material, [cell])]
@@ -111,8 +106,7 @@ def nearer_with_streams(material: Material) -> Finding:
     f"{HPDC} §4.2, Fig. 14",
     "the 95 % interval of the rank correlation over runs is below zero",
 )
-def falls_with_exponent(material: Material) -> Finding:
-    """The rank correlation over the runs of Fig. 14's cell; it agrees only with its interval below zero."""
+def _falls_with_exponent(material: Material) -> Finding:
     cells = _cells(material, _FAR_S, streams=10)
     if not cells:
         return missing("traces of CUBIC, 10 streams, large buffers at 183 ms")

@@ -9,7 +9,7 @@ import numpy as np
 
 from howdah.archive.runs import Configuration
 from howdah.profiles.profile import INTERVAL, Shape
-from howdah.profiles.transition.transition import Transition
+from howdah.profiles.transition import Transition
 from howdah.report.cells import Cell, in_ms, is_rtt, milliseconds, name
 from howdah.report.material import RTTS_MIN, Material
 from howdah.report.statements.statement import (
@@ -104,8 +104,7 @@ transition_default, transition_normal, transition_large = map(paper_transition, 
     f"{HPDC} §2.3, Fig. 8",
     "all three shapes are as in the paper",
 )
-def ten_streams(material: Material) -> Finding:
-    """Compares the shapes of CUBIC with 10 streams and each buffer."""
+def _ten_streams(material: Material) -> Finding:
     expected: dict[str, tuple[str, Callable[[Transition], bool]]] = {
         "default": ("all convex", lambda t: t.shape == Shape.CONVEX),
         "normal": ("concave up to 91.6 ms", lambda t: t.shape == Shape.BOTH and is_rtt(t.rtt_s, 0.0916)),

@@ -91,8 +91,7 @@ def _pairs(cells: PathCells, found: Iterable[Pair], lacking: str, *, rising: boo
     f"{HPDC} §2.2, Figs. 3–6; {NOTE} §III-C",
     "of neighbouring RTTs of each configuration at most 10 % clearly rise",
 )
-def falls_with_rtt(material: Material) -> Finding:
-    """Compares neighbouring RTTs of every configuration."""
+def _falls_with_rtt(material: Material) -> Finding:
     cells = material.cells
     pairs = (
         (Cell(each, near), Cell(each, far))
@@ -108,8 +107,7 @@ def falls_with_rtt(material: Material) -> Finding:
     f"{HPDC} §2.2, Figs. 3–5",
     "of neighbouring numbers of streams at most 10 % clearly fall, some clearly rise",
 )
-def rises_with_streams(material: Material) -> Finding:
-    """Compares neighbouring numbers of streams at the same congestion control, buffer and RTT."""
+def _rises_with_streams(material: Material) -> Finding:
     lacking = "two numbers of streams at the same congestion control, buffer and RTT"
     return _pairs(material.cells, _neighbours(material.cells, "streams"), lacking, rising=True)
 
@@ -120,8 +118,7 @@ def rises_with_streams(material: Material) -> Finding:
     f"{HPDC} §2.2, Fig. 3",
     "of neighbouring buffers at most 10 % clearly fall, some clearly rise",
 )
-def rises_with_buffers(material: Material) -> Finding:
-    """Compares neighbouring buffers at the same congestion control, streams and RTT."""
+def _rises_with_buffers(material: Material) -> Finding:
     lacking = "two explicit buffers at the same congestion control, streams and RTT"
     return _pairs(material.cells, _neighbours(material.cells, "buffer_bytes"), lacking, rising=True)
 
@@ -132,8 +129,7 @@ def rises_with_buffers(material: Material) -> Finding:
     f"{HPDC} §2.2, Fig. 3",
     "each is within a factor of two of the paper's",
 )
-def buffer_gain(material: Material) -> Finding:
-    """Compares the default and the large buffer of H-TCP with 10 streams at 366 ms."""
+def _buffer_gain(material: Material) -> Finding:
     cells = material.cells
     found = []
     for buffer in ("default", "large"):
@@ -164,8 +160,7 @@ def buffer_gain(material: Material) -> Finding:
     f"{HPDC} §2.2",
     "half of the cells are within 10 % of H-TCP's, nine of ten within 25 %",
 )
-def alike(material: Material) -> Finding:
-    """Compares CUBIC and Scalable with H-TCP in every cell that has both."""
+def _alike(material: Material) -> Finding:
     cells = material.cells
     apart: list[tuple[float, Cell]] = []
     for configuration in cells.where(controls=["htcp"]):
@@ -197,8 +192,7 @@ def alike(material: Material) -> Finding:
     f"{HPDC} §5.1; {NOTE} §I",
     "its best cell is clearly above CUBIC's best at most RTTs up to 45.6 ms, and clearly below at none",
 )
-def scalable_at_small_rtts(material: Material) -> Finding:
-    """Compares the best cell with several Scalable streams with CUBIC's best, at each RTT up to 45.6 ms."""
+def _scalable_at_small_rtts(material: Material) -> Finding:
     cells = material.cells
     several = [each for each in cells.where(controls=["scalable"]) if each.streams > 1]
     cubic = list(cells.where(controls=["cubic"]))
@@ -228,8 +222,7 @@ def scalable_at_small_rtts(material: Material) -> Finding:
     f"{HPDC} §4, Fig. 11",
     "the sustained rate is within 10 % of 9 Gb/s with every number of streams",
 )
-def near_nine(material: Material) -> Finding:
-    """Looks at the sustained rate of CUBIC with large buffers at 45.6 ms, for each number of streams."""
+def _near_nine(material: Material) -> Finding:
     rates = {}
     for each in material.cells.where(controls=["cubic"], paper_buffer="large"):
         cell = material.cells.at(each, 0.0456)
@@ -250,8 +243,7 @@ def near_nine(material: Material) -> Finding:
     f"{HPDC} §2.3, Fig. 7",
     "the relative spread of repeats is smaller over 10 Gb/s than over 9.6 Gb/s",
 )
-def sonet_varies_more(material: Material) -> Finding:
-    """Compares the relative spread of CUBIC's repeats with large buffers over 9.6 Gb/s and over 10 Gb/s."""
+def _sonet_varies_more(material: Material) -> Finding:
     spreads = {}
     for cells in material.paths:
         several = [
@@ -286,8 +278,7 @@ _MOST_FALLING = 0.1
     f"{HPDC} §2.2, Fig. 6",
     "from the smallest size to the largest it rises, more at the longest RTT than at the shortest",
 )
-def rises_with_size(material: Material) -> Finding:
-    """Compares the gain of larger sizes at the longest RTT with that at the shortest."""
+def _rises_with_size(material: Material) -> Finding:
     gains: dict[float, list[float]] = {}
     falling = []
     for cell, by_size in material.sizes.items():
@@ -315,9 +306,7 @@ def rises_with_size(material: Material) -> Finding:
     f"{HPDC} §2.2, Fig. 6",
     "the best number of streams gains less over the worst with the largest size than with the smallest",
 )
-def flatter_with_size(material: Material) -> Finding:
-    """Compares the gain of the best number of streams over the worst, by the smallest and by the largest
-    size."""
+def _flatter_with_size(material: Material) -> Finding:
     gains: dict[int, list[float]] = {}
     for alike in _same_but_streams(material.sizes):
         for size in set.intersection(*(set(material.sizes[cell]) for cell in alike)):
