@@ -296,11 +296,20 @@ def judge_port(tried: Tried) -> HostFinding:
     """The finding. Where a firewall lets in some ports of a range and others not, each is named."""
     answering = ", ".join(map(str, tried.open))
     which = "its kernel chose it" if tried.ports is None else f"of {ports_in_words(tried.ports)}"
+    other, shut, beside = tried.other, "", ""
+    if other is not None:
+        shut = "; ".join(f"{port}: {why}" for port, why in other.closed.items())
+        beside = f"; {other.address} does not ({shut})" if shut else f"; so does {other.address}"
     if not tried.closed:
-        return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}")
-    found = "closed: " + "; ".join(f"{tried.far}:{port}: {why}" for port, why in tried.closed.items())
+        return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}{beside}")
+    far = f"[{tried.far}]" if ":" in tried.far else tried.far
+    found = "closed: " + "; ".join(f"{far}:{port}: {why}" for port, why in tried.closed.items())
     if answering:
         found += f"; {answering} answers"
+    if other is not None and not tried.closed.keys() & other.closed.keys():
+        return HostFinding(WHAT, "good", f"{found}, but {other.address} answers, so copies go there")
+    if other is not None:
+        found += f"; {other.address} does not answer either ({shut})"
     ports = ports_in_words(tried.ports or RANGE)
     ask = (
         "ask the administrator of its firewall to let in "
