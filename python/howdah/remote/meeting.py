@@ -120,7 +120,8 @@ def usable(texts: list[str]) -> list[Address]:
             continue
         if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
             address = address.ipv4_mapped
-        if not (address.is_loopback or address.is_link_local or address.is_unspecified or address in found):
+        here = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+        if not (here or address in found):
             found.append(address)
     return found
 
@@ -129,7 +130,7 @@ def resolved(name: str) -> list[str]:
     """The addresses of a name; none where this host does not know it."""
     try:
         return [str(each[4][0]) for each in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
-    except OSError:
+    except (OSError, UnicodeError):
         # ssh may have a name of its own for it.
         return []
 
