@@ -3,7 +3,7 @@
 import pytest
 
 from howdah.doctor.judge import judge_port
-from howdah.remote.dataport import Other, Tried
+from howdah.remote.dataport import NOT_KNOWN, Other, Tried
 
 CLOSED = Tried("192.0.2.5", "198.51.100.7", None, [], {43211: "no answer"}, True)
 
@@ -66,6 +66,11 @@ def test_the_other_family_is_named_and_counts_where_the_first_is_closed(
         ),
         ({"through_ssh": False}, "no answer", "or for AllowTcpForwarding yes"),
         ({"near": None}, "no answer", "let in TCP from here to 198.51.100.7"),
+        (
+            {"near": None, "far": "127.0.0.1", "closed": {9: NOT_KNOWN}},
+            "closed: 127.0.0.1:9: its address is not known here",
+            "slower; have ssh connect from here to an address of that host",
+        ),
     ],
 )
 def test_a_closed_port_says_what_to_ask_for(changed: dict[str, object], found: str, cost: str) -> None:

@@ -19,7 +19,7 @@ from howdah._native import format_bytes, format_duration, format_rate
 from howdah.bounds import ports_in_words
 from howdah.decide import Path, shared
 from howdah.doctor.facts import Facts
-from howdah.remote.dataport import Tried
+from howdah.remote.dataport import NOT_KNOWN, Tried
 from howdah.values import sizes
 from howdah.values.record import HostLimits
 
@@ -315,7 +315,9 @@ def judge_port(tried: Tried) -> HostFinding:
         "ask the administrator of its firewall to let in "
         f"TCP from {tried.near or 'here'} to {tried.far}, ports {ports}"
     )
-    if tried.ports is None:
+    if NOT_KNOWN in tried.closed.values():
+        ask = "have ssh connect from here to an address of that host (HostName in ~/.ssh/config)"
+    elif tried.ports is None:
         ask += f", and copy with --ports {ports}"
     if tried.from_there:
         return HostFinding(

@@ -16,6 +16,8 @@ from howdah.remote.standby import FarSession
 
 DRAWS = 3
 """The ports of a range that are tried, each as the far end draws it."""
+NOT_KNOWN = "its address is not known here"
+"""What came of a port where ssh goes through a host to which the far host's address means another one."""
 _WITHIN_S = 3.0
 _OPENS_WITHIN_S = 0.25
 """The far end opens its port when it has been greeted; until then it refuses."""
@@ -102,7 +104,7 @@ def _addresses(connected_to: str | None, told: list[str]) -> tuple[str, str | No
 def _closed(address: str, hello: FarHello) -> str | None:
     """Why the port cannot be reached; None: it can."""
     if not address:
-        return "its address is not known here"
+        return NOT_KNOWN
     rtt_s = hello.rtt_s or 0.0
     until_s = time.monotonic() + _OPENS_WITHIN_S + rtt_s
     while True:
