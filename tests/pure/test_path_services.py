@@ -102,6 +102,31 @@ def test_a_copy_listens_where_its_plan_is_for_a_shared_path(plan: Plan) -> None:
         assert (made.record(ran()).listened is None) == (plan.path != "shared")
 
 
+@pytest.mark.parametrize(
+    ("data_address", "told", "asked"),
+    [
+        ("192.0.2.7", ["203.0.113.9"], ["192.0.2.7"]),
+        (None, ["10.0.0.5", "2001:db8::5"], ["10.0.0.5", "2001:db8::5"]),
+        (None, ["127.0.0.1", "localhost", "224.0.0.1", "fe80::1"], []),
+    ],
+)
+def test_echo_goes_where_ssh_leads_whatever_the_far_end_tells(
+    monkeypatch: pytest.MonkeyPatch, data_address: str | None, told: list[str], asked: list[str]
+) -> None:
+    names: list[list[str]] = []
+
+    def best_source(given: list[str]) -> tuple[sources.RttSource, None]:
+        names.append(given)
+        return Echo([]), None
+
+    monkeypatch.setattr("howdah.steering.listening.best_source", best_source)
+    far = msgspec.structs.replace(FAR, addresses=told)
+    with service(request("shared", fairness=FAIRNESS)) as made:
+        pilot = made.pilot(UNDERWAY._replace(far=far, data_address=data_address), otherwise)
+        pilot(NOW)
+    assert names == [asked]
+
+
 class Echo:
     """Round trips that were measured while ssh connected, given once."""
 
