@@ -123,7 +123,8 @@ def test_the_doctor_judges_both_families(cp: Copier, wall: Wall, closed: str) ->
     assert found["found"].endswith(f"; so does {other}")
     wall(closed, "drop")
     found = doctor(cp, FAR[closed])
-    assert found["state"] == "good"
+    assert found["state"] == "note"
+    assert found["cost"].startswith("each copy first tries what is closed, for 0.3 s; ask the administrator")
     assert found["found"].startswith(f"closed: {WRITTEN[closed]}:")
     assert found["found"].endswith(f": no answer, but {other} answers, so copies go there")
     found = doctor(cp, FAR[OTHER[closed]])

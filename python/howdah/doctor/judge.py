@@ -306,10 +306,6 @@ def judge_port(tried: Tried) -> HostFinding:
     found = "closed: " + "; ".join(f"{far}:{port}: {why}" for port, why in tried.closed.items())
     if answering:
         found += f"; {answering} answers"
-    if other is not None and not tried.closed.keys() & other.closed.keys():
-        return HostFinding(WHAT, "good", f"{found}, but {other.address} answers, so copies go there")
-    if other is not None:
-        found += f"; {other.address} does not answer either ({shut})"
     ports = ports_in_words(tried.ports or RANGE)
     ask = (
         "ask the administrator of its firewall to let in "
@@ -319,19 +315,23 @@ def judge_port(tried: Tried) -> HostFinding:
         ask = "have ssh connect from here to an address of that host (HostName in ~/.ssh/config)"
     elif tried.ports is None:
         ask += f", and copy with --ports {ports}"
-    if tried.from_there:
+    state: State = "gap"
+    if other is not None and not tried.closed.keys() & other.closed.keys():
+        state, found = "note", f"{found}, but {other.address} answers, so copies go there"
+        cost = f"each copy first tries what is closed, for 0.3 s; {ask}"
+    elif tried.from_there:
         return HostFinding(
             WHAT, "good", f"{found}, but {tried.far} connects to this host, so copies go straight"
         )
-    cost = (
-        f"copies go through the ssh connection, which is slower; {ask}"
-        if tried.through_ssh
-        else f"no copy reaches it, and its sshd forwards no data either; {ask}, or for AllowTcpForwarding yes"
-    )
+    else:
+        found += f"; {other.address} does not answer either ({shut})" if other is not None else ""
+        cost = f"copies go through the ssh connection, which is slower; {ask}"
+        if not tried.through_ssh:
+            cost = f"no copy reaches it, and its sshd forwards no data; {ask}, or for AllowTcpForwarding yes"
     if tried.near is None:
-        return HostFinding(WHAT, "gap", found, cost)
+        return HostFinding(WHAT, state, found, cost)
     cost += "; the line below lets in this host alone: give the network of your near hosts there instead"
-    return HostFinding(WHAT, "gap", found, cost, commands=[_rule(tried.near, ports)])
+    return HostFinding(WHAT, state, found, cost, commands=[_rule(tried.near, ports)])
 
 
 def _rule(near: str, ports: str) -> str:
