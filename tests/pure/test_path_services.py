@@ -127,6 +127,33 @@ def test_echo_goes_where_ssh_leads_whatever_the_far_end_tells(
     assert names == [asked]
 
 
+@pytest.mark.parametrize(
+    ("other_address", "address"),
+    [
+        ("[fd77::2]:43211 (10.77.0.2:43211: no answer)", "fd77::2"),
+        ("10.77.0.2:43211 ([fd77::2]:43211: Connection refused)", "10.77.0.2"),
+    ],
+)
+def test_echo_goes_to_the_other_address_where_the_streams_go_there(
+    monkeypatch: pytest.MonkeyPatch, other_address: str, address: str
+) -> None:
+    names: list[list[str]] = []
+    first = Echo([0.02])
+
+    def best_source(given: list[str]) -> tuple[sources.RttSource, None]:
+        names.append(given)
+        return (first if len(names) == 1 else Echo([])), None
+
+    monkeypatch.setattr("howdah.steering.listening.best_source", best_source)
+    with service(request("shared", fairness=FAIRNESS)) as made:
+        pilot = made.pilot(UNDERWAY, otherwise)
+        there = msgspec.structs.replace(NOW, other_address=other_address)
+        for now in (msgspec.structs.replace(NOW, phase="connecting"), there, there):
+            pilot(now)
+    assert names == [["127.0.0.1"], [address]]
+    assert first.closed
+
+
 class Echo:
     """Round trips that were measured while ssh connected, given once."""
 
@@ -135,6 +162,7 @@ class Echo:
     begun_s = 0.0
 
     def __init__(self, rtts_s: list[float]) -> None:
+        self.closed = False
         self.left = [sources.RttSample(-1.0 + 0.01 * at, rtt_s) for at, rtt_s in enumerate(rtts_s)]
 
     def take(self, now_s: float, rtt_s: float | None) -> list[sources.RttSample]:
@@ -145,7 +173,7 @@ class Echo:
         return None
 
     def close(self) -> None:
-        self.left = []
+        self.left, self.closed = [], True
 
 
 @pytest.mark.parametrize(("queue_s", "there"), [(0.0, False), (0.03, True)])
