@@ -84,10 +84,15 @@ class Count:
 
     def broken(self, t_s: float) -> "Count":
         """The same where no stretch goes on: one ends with its last trip; what is long ago counts no more."""
-        kept = [each for each in self.stretches if t_s - each.end_s < TUNED.count_kept_s]
+        kept = [*self.lately(t_s).stretches]
         if self.trips and (streams := self._shown()) is not None:
             kept.append(Stretch(self.trips[-1].begin_s, streams))
         return replace(self, trips=(), stretches=tuple(kept[-TUNED.count_stretches_most :]))
+
+    def lately(self, t_s: float) -> "Count":
+        """The same without what was shown long ago."""
+        kept = tuple(each for each in self.stretches if t_s - each.end_s < TUNED.count_kept_s)
+        return self if len(kept) == len(self.stretches) else replace(self, stretches=kept)
 
     def _shown(self) -> float | None:
         """The streams that this stretch shows; None where it shows them not clearly."""

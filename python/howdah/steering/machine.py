@@ -389,8 +389,8 @@ def _counted(state: State, tick: Tick) -> State:
     if pace is None or pace.bound_bps > (1 + TUNED.pace_worth) * share_bps:
         count = state.count.broken(t_s)
     elif sum(rates_bps) < TUNED.pace_even * share_bps:
-        # A busy host sends less for a moment.
-        return state
+        # A busy host sends less for a moment, or for long.
+        count = state.count.lately(t_s)
     else:
         count = state.count.look(t_s, rtt_s, base_s, carries_bps - share_bps)
     return replace(state, count=count, arbiter=arbiter.counted(count.streams))
