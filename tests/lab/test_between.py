@@ -96,6 +96,32 @@ def walls(cp: Copier) -> Iterator[None]:
         cp.lab.run(host, ["nft", "flush", "ruleset"], check=True)
 
 
+@pytest.fixture
+def both_families(cp: Copier) -> Iterator[None]:
+    """The names of the far hosts lead to both of their addresses, on the third host."""
+    before = cp.lab.run("near", ["cat", "/etc/hosts"], capture_output=True, text=True, check=True).stdout
+    rows = [row.split() for row in before.splitlines()]
+    added = "".join(
+        f"{row[0]} {row[1].removesuffix('-v6')}\n" for row in rows if row and row[1].endswith("-v6")
+    )
+    for text in (before + added, before):
+        cp.lab.run("near", ["tee", "/etc/hosts"], input=text, capture_output=True, text=True, check=True)
+        if text != before:
+            yield
+
+
+@pytest.mark.usefixtures("walls", "both_families")
+@pytest.mark.parametrize("closed", ["ipv4", "ipv6"])
+def test_of_a_name_with_both_families_the_open_one_is_taken(
+    cp: Copier, source: Path, tmp_path: Path, closed: str
+) -> None:
+    rules = CLOSED.replace("tcp flags", f"meta nfproto {closed} tcp flags")
+    for host in ("dtn1", "dtn2"):
+        cp.lab.run(host, ["nft", "-f", "-"], input=rules, text=True, check=True)
+    cp.good(f"dtn1:{source}/.", f"dtn2:{tmp_path}/there")
+    assert tree(tmp_path / "there") == tree(source)
+
+
 def carried_bytes(cp: Copier) -> int:
     """What has come to the third host and left it."""
     rows = cp.lab.run("near", ["cat", "/proc/net/dev"], capture_output=True, text=True).stdout.splitlines()[

@@ -1,7 +1,9 @@
 """Copies where firewalls close the data port for IPv4 or IPv6 alone: the streams take the other family."""
 
+import json
 import re
 import statistics
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,29 @@ def test_plaintext_goes_to_no_address_that_only_the_far_end_tells(
     assert outcome is not None
     assert outcome.other_address is None
     assert outcome.by_far_end is not None
+
+
+def doctor(cp: Copier, host: str) -> dict[str, str]:
+    """What the doctor finds of the data port of a host."""
+    argv = [sys.executable, "-m", "howdah", "doctor", host, "--json"]
+    done = cp.lab.run("near", argv, env=cp.env, capture_output=True, text=True, timeout=60)
+    findings = json.loads(done.stdout)["hosts"][1]["findings"]
+    (found,) = (each for each in findings if each["what"] == "data port")
+    return dict(found)
+
+
+@pytest.mark.parametrize("closed", FAR)
+def test_the_doctor_judges_both_families(cp: Copier, wall: Wall, closed: str) -> None:
+    other = ADDRESSES[OTHER[closed]]
+    found = doctor(cp, FAR[closed])
+    assert found["state"] == "good"
+    assert found["found"].endswith(f"; so does {other}")
+    wall(closed, "drop")
+    found = doctor(cp, FAR[closed])
+    assert found["state"] == "note"
+    assert found["cost"].startswith("each copy first tries what is closed, for 0.3 s; ask the administrator")
+    assert found["found"].startswith(f"closed: {WRITTEN[closed]}:")
+    assert found["found"].endswith(f": no answer, but {other} answers, so copies go there")
+    found = doctor(cp, FAR[OTHER[closed]])
+    assert found["state"] == "good"
+    assert re.search(rf"; {re.escape(ADDRESSES[closed])} does not \(\d+: no answer\)$", found["found"])

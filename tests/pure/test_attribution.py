@@ -377,6 +377,15 @@ def test_a_closed_data_port_is_named_where_it_cost_the_time(
     assert ("doctor" in said) is named
 
 
+@pytest.mark.parametrize(("faster", "told"), [(2.04, "2"), (36.4, "36"), (99.6, "100"), (1e5, "100")])
+def test_the_gain_is_told_in_two_digits(faster: float, told: str) -> None:
+    main = Share(cause=Cause.START, share=0.99, evidence="")
+    found = Bottleneck(total_s=20.0, shares=[main], rate_bps=1e9, known_bps=9e9, faster=faster)
+    said = line(found, Ends("this host", "dtn2"))
+    assert said is not None
+    assert said.endswith(f": up to {told} times as fast")
+
+
 def test_the_option_of_buffers_is_named_only_where_it_was_given() -> None:
     main = Share(cause=Cause.WINDOW, share=0.9, evidence="")
     made = Bottleneck(total_s=20.0, shares=[main], rate_bps=1e9, known_bps=9e9, faster=2.5)

@@ -1,9 +1,12 @@
 """The addresses by which two far hosts may reach one another."""
 
+import msgspec
 import pytest
 
+from howdah import decoding
 from howdah.remote.meeting import ADDRESSES_MAX, Connects, addresses, choose
-from howdah.remote.messages import PortTried
+from howdah.remote.messages import FarHello, PortTried
+from howdah.values.record import HostLimits
 
 
 @pytest.mark.parametrize(
@@ -62,3 +65,9 @@ def test_the_end_that_sends_connects_unless_it_cannot_or_is_slow(
     known: dict[Connects, PortTried | None] = {"sender": sender, "receiver": receiver}
     tried = {way: what for way, what in known.items() if what is not None}
     assert choose(tried, after_s) == (None if connects is None else (connects, 0.1))
+
+
+def test_a_far_end_that_tells_no_address_is_refused_when_it_says_hello() -> None:
+    told = msgspec.json.encode(FarHello(version="1", limits=HostLimits.here(), addresses=[], port=9))
+    with pytest.raises(msgspec.ValidationError, match="addresses"):
+        decoding.from_json(told, FarHello)

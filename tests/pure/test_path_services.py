@@ -108,6 +108,58 @@ def test_a_copy_listens_where_its_plan_is_for_a_shared_path(plan: Plan) -> None:
         assert (made.record(ran()).listened is None) == (plan.path != "shared")
 
 
+@pytest.mark.parametrize(
+    ("data_address", "told", "asked"),
+    [
+        ("192.0.2.7", ["203.0.113.9"], ["192.0.2.7"]),
+        (None, ["10.0.0.5", "2001:db8::5"], ["10.0.0.5", "2001:db8::5"]),
+        (None, ["127.0.0.1", "localhost", "224.0.0.1", "fe80::1"], []),
+    ],
+)
+def test_echo_goes_where_ssh_leads_whatever_the_far_end_tells(
+    monkeypatch: pytest.MonkeyPatch, data_address: str | None, told: list[str], asked: list[str]
+) -> None:
+    names: list[list[str]] = []
+
+    def best_source(given: list[str]) -> tuple[sources.RttSource, None]:
+        names.append(given)
+        return Echo([]), None
+
+    monkeypatch.setattr("howdah.steering.listening.best_source", best_source)
+    far = msgspec.structs.replace(FAR, addresses=told)
+    with service(request("shared", fairness=FAIRNESS)) as made:
+        pilot = made.pilot(UNDERWAY._replace(far=far, data_address=data_address), otherwise)
+        pilot(NOW)
+    assert names == [asked]
+
+
+@pytest.mark.parametrize(
+    ("other_address", "address"),
+    [
+        ("[fd77::2]:43211 (10.77.0.2:43211: no answer)", "fd77::2"),
+        ("10.77.0.2:43211 ([fd77::2]:43211: Connection refused)", "10.77.0.2"),
+    ],
+)
+def test_echo_goes_to_the_other_address_where_the_streams_go_there(
+    monkeypatch: pytest.MonkeyPatch, other_address: str, address: str
+) -> None:
+    names: list[list[str]] = []
+    first = Echo([0.02])
+
+    def best_source(given: list[str]) -> tuple[sources.RttSource, None]:
+        names.append(given)
+        return (first if len(names) == 1 else Echo([])), None
+
+    monkeypatch.setattr("howdah.steering.listening.best_source", best_source)
+    with service(request("shared", fairness=FAIRNESS)) as made:
+        pilot = made.pilot(UNDERWAY, otherwise)
+        there = msgspec.structs.replace(NOW, other_address=other_address)
+        for now in (msgspec.structs.replace(NOW, phase="connecting"), there, there):
+            pilot(now)
+    assert names == [["127.0.0.1"], [address]]
+    assert first.closed
+
+
 class Echo:
     """Round trips that were measured while ssh connected, given once."""
 
@@ -116,6 +168,7 @@ class Echo:
     begun_s = 0.0
 
     def __init__(self, rtts_s: list[float]) -> None:
+        self.closed = False
         self.left = [sources.RttSample(-1.0 + 0.01 * at, rtt_s) for at, rtt_s in enumerate(rtts_s)]
 
     def take(self, now_s: float, rtt_s: float | None) -> list[sources.RttSample]:
@@ -126,7 +179,7 @@ class Echo:
         return None
 
     def close(self) -> None:
-        self.left = []
+        self.left, self.closed = [], True
 
 
 @pytest.mark.parametrize(("queue_s", "there"), [(0.0, False), (0.03, True)])

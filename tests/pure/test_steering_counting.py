@@ -181,13 +181,34 @@ def test_another_route_has_another_count() -> None:
     assert ran.arbiter.path.capacity.counted == 0
 
 
-def test_what_was_counted_long_ago_counts_no_more() -> None:
-    path = FAR
-    others, count = Cubics(path, 2, Random(1)), Count()
+@pytest.mark.parametrize("source", [1.0, 0.1], ids=["as fast as the path", "slow"])
+def test_who_was_counted_long_ago_is_counted_no_more(source: float) -> None:
+    """The others have left. The copy takes their part, or its source is too slow for its own."""
+    arbiter = beside(FAR, 2, None).arbiter
+    assert arbiter.path.capacity.counted == 2
+    known = PathState(FAR.base_rtt_s, FAR.queue_bdp, finely=False)
+    t_s, acked, each_bps = 150.0, 10.0 * FAR.carries_bps, 0.1 * FAR.carries_bps
+    while t_s < 150.0 + TUNED.count_kept_s + 30:
+        t_s += LOOK_S
+        rates_bps = [min(each_bps, source * FAR.carries_bps / DEFAULT.streams)] * DEFAULT.streams
+        acked += sum(rates_bps) * LOOK_S / 8
+        look = Look(t_s, round(acked), 0, FAR.base_rtt_s, 1000.0)
+        command = arbiter.observe(Tick(look, known, FAR.base_rtt_s, FAR.base_rtt_s, rates_bps, rates_bps))
+        if command is not None:
+            arbiter.made(command, t_s, None, sum(rates_bps))
+            each_bps = command.choice.pacing_bps or each_bps
+    assert sum(rates_bps) > 0.9 * source * FAR.carries_bps
+    assert arbiter.state.count.streams is None
+    assert arbiter.path.capacity.counted == 0
+
+
+@pytest.mark.parametrize("rtt_s", [0.2, FAR.base_rtt_s], ids=["a queue that stays", "no queue since"])
+def test_what_was_counted_long_ago_counts_no_more(rtt_s: float) -> None:
+    others, count = Cubics(FAR, 2, Random(1)), Count()
     while count.streams is None:
-        rtt_s = others.go(LOOK_S, 0.5 * path.carries_bps)
-        count = count.look(others.t_s, rtt_s, path.base_rtt_s, 0.5 * path.carries_bps)
+        longer_s = others.go(LOOK_S, 0.5 * FAR.carries_bps)
+        count = count.look(others.t_s, longer_s, FAR.base_rtt_s, 0.5 * FAR.carries_bps)
     later_s = others.t_s + TUNED.count_kept_s
     for look in range(1, 100):
-        count = count.look(later_s + look * LOOK_S, 0.2, path.base_rtt_s, 0.5 * path.carries_bps)
+        count = count.look(later_s + look * LOOK_S, rtt_s, FAR.base_rtt_s, 0.5 * FAR.carries_bps)
     assert count.streams is None

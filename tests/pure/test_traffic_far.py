@@ -341,7 +341,22 @@ def test_what_a_far_end_counted_before_it_was_gone_is_no_loss() -> None:
     assert load.account().sink == SINK
 
 
-def test_names_become_addresses_each_once() -> None:
-    assert udp.addresses_of("dtn2", ["127.0.0.1", None, "127.0.0.1"]) == ["127.0.0.1"]
-    with pytest.raises(HowdahError, match="no address of dtn2 is known"):
-        udp.addresses_of("dtn2", [None, "no such host.invalid"])
+@pytest.mark.parametrize(
+    ("connected_to", "told", "found"),
+    [
+        ("127.0.0.1", "127.0.0.1", ["127.0.0.1"]),
+        # A far end that lies sends no traffic elsewhere.
+        ("192.0.2.7", "203.0.113.9", ["192.0.2.7"]),
+        # Through another host, or a port of this one, there is nothing else.
+        (None, "10.0.0.5", ["10.0.0.5"]),
+        ("127.0.0.1", "10.0.0.5", ["127.0.0.1", "10.0.0.5"]),
+        *[(None, told, []) for told in ("127.0.0.1", "::1", "fe80::1", "224.0.0.1", "localhost", None)],
+        ("no such host.invalid", "localhost", []),
+    ],
+)
+def test_traffic_goes_where_ssh_leads(connected_to: str | None, told: str | None, found: list[str]) -> None:
+    if found:
+        assert udp.addresses_of("dtn2", connected_to, told) == found
+    else:
+        with pytest.raises(HowdahError, match="no address of dtn2 is known"):
+            udp.addresses_of("dtn2", connected_to, told)

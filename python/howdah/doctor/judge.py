@@ -19,7 +19,7 @@ from howdah._native import format_bytes, format_duration, format_rate
 from howdah.bounds import ports_in_words
 from howdah.decide import Path, shared
 from howdah.doctor.facts import Facts
-from howdah.remote.dataport import Tried
+from howdah.remote.dataport import NOT_KNOWN, Tried
 from howdah.values import sizes
 from howdah.values.record import HostLimits
 
@@ -296,9 +296,14 @@ def judge_port(tried: Tried) -> HostFinding:
     """The finding. Where a firewall lets in some ports of a range and others not, each is named."""
     answering = ", ".join(map(str, tried.open))
     which = "its kernel chose it" if tried.ports is None else f"of {ports_in_words(tried.ports)}"
+    other, shut, beside = tried.other, "", ""
+    if other is not None:
+        shut = "; ".join(f"{port}: {why}" for port, why in other.closed.items())
+        beside = f"; {other.address} does not ({shut})" if shut else f"; so does {other.address}"
     if not tried.closed:
-        return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}")
-    found = "closed: " + "; ".join(f"{tried.far}:{port}: {why}" for port, why in tried.closed.items())
+        return HostFinding(WHAT, "good", f"open: {tried.far} answers at {answering}, {which}{beside}")
+    far = f"[{tried.far}]" if ":" in tried.far else tried.far
+    found = "closed: " + "; ".join(f"{far}:{port}: {why}" for port, why in tried.closed.items())
     if answering:
         found += f"; {answering} answers"
     ports = ports_in_words(tried.ports or RANGE)
@@ -306,21 +311,27 @@ def judge_port(tried: Tried) -> HostFinding:
         "ask the administrator of its firewall to let in "
         f"TCP from {tried.near or 'here'} to {tried.far}, ports {ports}"
     )
-    if tried.ports is None:
+    if NOT_KNOWN in tried.closed.values():
+        ask = "have ssh connect from here to an address of that host (HostName in ~/.ssh/config)"
+    elif tried.ports is None:
         ask += f", and copy with --ports {ports}"
-    if tried.from_there:
+    state: State = "gap"
+    if other is not None and not tried.closed.keys() & other.closed.keys():
+        state, found = "note", f"{found}, but {other.address} answers, so copies go there"
+        cost = f"each copy first tries what is closed, for 0.3 s; {ask}"
+    elif tried.from_there:
         return HostFinding(
             WHAT, "good", f"{found}, but {tried.far} connects to this host, so copies go straight"
         )
-    cost = (
-        f"copies go through the ssh connection, which is slower; {ask}"
-        if tried.through_ssh
-        else f"no copy reaches it, and its sshd forwards no data either; {ask}, or for AllowTcpForwarding yes"
-    )
+    else:
+        found += f"; {other.address} does not answer either ({shut})" if other is not None else ""
+        cost = f"copies go through the ssh connection, which is slower; {ask}"
+        if not tried.through_ssh:
+            cost = f"no copy reaches it, and its sshd forwards no data; {ask}, or for AllowTcpForwarding yes"
     if tried.near is None:
-        return HostFinding(WHAT, "gap", found, cost)
+        return HostFinding(WHAT, state, found, cost)
     cost += "; the line below lets in this host alone: give the network of your near hosts there instead"
-    return HostFinding(WHAT, "gap", found, cost, commands=[_rule(tried.near, ports)])
+    return HostFinding(WHAT, state, found, cost, commands=[_rule(tried.near, ports)])
 
 
 def _rule(near: str, ports: str) -> str:

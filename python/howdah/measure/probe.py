@@ -17,6 +17,7 @@ from howdah.probing.far_end import FarResponder, Greeting, Target, endpoint, res
 from howdah.probing.prober import ProbeUpdate, Probing, ProbingResult, Rhythm, probe
 from howdah.remote import ssh
 from howdah.remote.lab_link import link_of_a_lab
+from howdah.remote.meeting import usable
 from howdah.text import of_error
 from howdah.values import record
 from howdah.values.probe import Burst, Probe, ProbeKind
@@ -219,12 +220,18 @@ class _NoEchoError(HowdahError):
 
 
 def _reached(login: ssh.Login, greeting: Greeting, name: str) -> str:
-    """The address by which ssh came there, if the host is known by it here; else one it is known by."""
+    """The address by which ssh came there, if the host is known by it here; else one it is known by.
+
+    What only the far end tells counts where ssh goes through another host, and never as one of this host.
+    """
     known = resolved(login.data_address, name) if login.data_address else []
-    found = next(iter(known), None) if greeting.address not in known else greeting.address
-    if found is None and greeting.address is None:
+    told = [greeting.address] if greeting.address is not None else []
+    if known:
+        return told[0] if told and told[0] in known else known[0]
+    found = next(map(str, usable(told)), None)
+    if found is None:
         raise HowdahError(f"{name} is reached through an ssh command, and probes cannot pass through it")
-    return found or str(greeting.address)
+    return found
 
 
 def _record(

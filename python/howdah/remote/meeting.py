@@ -104,13 +104,13 @@ def addresses(connected_to: str | None, told: list[str]) -> list[Address]:
     ``told`` what the far end says. Of a name all addresses count that it has here, and the one that ssh took
     is the first; what is only told counts where there is no other.
     """
-    own = _usable(told)
-    named = _usable(_resolved(connected_to)) if connected_to is not None else []
+    own = usable(told)
+    named = usable(resolved(connected_to)) if connected_to is not None else []
     found = [each for each in own if each in named] + [each for each in named if each not in own]
     return (found or own)[:ADDRESSES_MAX]
 
 
-def _usable(texts: list[str]) -> list[Address]:
+def usable(texts: list[str]) -> list[Address]:
     """Those that mean the same on another host."""
     found: list[Address] = []
     for text in texts:
@@ -120,15 +120,17 @@ def _usable(texts: list[str]) -> list[Address]:
             continue
         if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
             address = address.ipv4_mapped
-        if not (address.is_loopback or address.is_link_local or address.is_unspecified or address in found):
+        here = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+        if not (here or address in found):
             found.append(address)
     return found
 
 
-def _resolved(name: str) -> list[str]:
+def resolved(name: str) -> list[str]:
+    """The addresses of a name; none where this host does not know it."""
     try:
         return [str(each[4][0]) for each in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
-    except OSError:
+    except (OSError, UnicodeError):
         # ssh may have a name of its own for it.
         return []
 

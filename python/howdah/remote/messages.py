@@ -20,7 +20,7 @@ class FarHello(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     limits: HostLimits
-    addresses: list[str]
+    addresses: Annotated[list[str], msgspec.Meta(min_length=1)]
     """The addresses that data streams may reach it by; the one that ssh came in by is the first."""
     port: int
     """The port of its listener for data streams."""

@@ -61,9 +61,9 @@ class Count(Struct, frozen=True):
         """The next count, while our streams are paced so that they leave ``rest_bps``."""
         count = self
         if abs(rest_bps - self.rest_bps) > TUNED.pace_worth * self.rest_bps:
-            count = replace(self.broken(), rest_bps=rest_bps)
+            count = replace(self.broken(t_s), rest_bps=rest_bps)
         if not queues(rtt_s, base_rtt_s):
-            return count.broken()
+            return count.broken(t_s)
         if count.trips and t_s - (begun_s := count.trips[-1].begin_s) < TUNED.count_step_s:
             longest = Longest(begun_s, max(rtt_s, count.trips[-1].rtt_s))
             return replace(count, trips=(*count.trips[:-1], longest))
@@ -80,17 +80,19 @@ class Count(Struct, frozen=True):
         long = t_s - self.trips[0].begin_s > TUNED.count_longest_s
         if not long and last.rtt_s >= (1 - TUNED.count_cut) * longest_s:
             return self
-        return replace(replace(self, trips=tuple(earlier)).broken(), trips=(last,))
+        return replace(replace(self, trips=tuple(earlier)).broken(t_s), trips=(last,))
 
-    def broken(self) -> "Count":
-        """The same at the end of a stretch."""
-        if not self.trips:
-            return self
-        end_s = self.trips[-1].begin_s
-        kept = [each for each in self.stretches if end_s - each.end_s < TUNED.count_kept_s]
-        if (streams := self._shown()) is not None:
-            kept.append(Stretch(end_s, streams))
+    def broken(self, t_s: float) -> "Count":
+        """The same where no stretch goes on: one ends with its last trip; what is long ago counts no more."""
+        kept = [*self.lately(t_s).stretches]
+        if self.trips and (streams := self._shown()) is not None:
+            kept.append(Stretch(self.trips[-1].begin_s, streams))
         return replace(self, trips=(), stretches=tuple(kept[-TUNED.count_stretches_most :]))
+
+    def lately(self, t_s: float) -> "Count":
+        """The same without what was shown long ago."""
+        kept = tuple(each for each in self.stretches if t_s - each.end_s < TUNED.count_kept_s)
+        return self if len(kept) == len(self.stretches) else replace(self, stretches=kept)
 
     def _shown(self) -> float | None:
         """The streams that this stretch shows; None where it shows them not clearly."""

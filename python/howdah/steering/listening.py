@@ -49,6 +49,7 @@ class Listening:
         self._few: Steering | None = None
         self._began: Change | None = None
         self._moving_s: float | None = None
+        self._at_other = False
         self._controller: SharedPathController | None = None
         self._ended: str | None = None
 
@@ -56,6 +57,8 @@ class Listening:
         """Answers progress with a steering; None: nothing changes."""
         if self._ended is not None:
             return None
+        if now.other_address is not None and not self._at_other:
+            self._follow(now.other_address)
         if self._rate.is_slow(now):
             return self.rest(now)
         source = self._source or self._open()
@@ -94,6 +97,14 @@ class Listening:
         if self._controller is not None:
             self._controller.use_source(source)
         return source
+
+    def _follow(self, other_address: str) -> None:
+        """Takes the round trips of the far host's other address: IPv6 may have another path than IPv4."""
+        address = other_address.partition(" ")[0].rpartition(":")[0].strip("[]")
+        self._at_other, self._before = True, []
+        self._request = self._request._replace(addresses=[address])
+        self.close()
+        self._source = None
 
     def to_record(self) -> Listened:
         """The recognised classes and the changes, for the record."""

@@ -386,12 +386,14 @@ def _counted(state: State, tick: Tick) -> State:
     share_bps = arbiter.share_bps
     if base_s is None or carries_bps is None or rtt_s is None or rates_bps is None or state.start is not None:
         return state
+    t_s = tick.look.t_s
     if pace is None or pace.bound_bps > (1 + TUNED.pace_worth) * share_bps:
-        return replace(state, count=state.count.broken())
-    if sum(rates_bps) < TUNED.pace_even * share_bps:
-        # A busy host sends less for a moment.
-        return state
-    count = state.count.look(tick.look.t_s, rtt_s, base_s, carries_bps - share_bps)
+        count = state.count.broken(t_s)
+    elif sum(rates_bps) < TUNED.pace_even * share_bps:
+        # A busy host sends less for a moment, or for long.
+        count = state.count.lately(t_s)
+    else:
+        count = state.count.look(t_s, rtt_s, base_s, carries_bps - share_bps)
     return replace(state, count=count, arbiter=arbiter.counted(count.streams))
 
 

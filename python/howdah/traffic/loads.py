@@ -142,7 +142,7 @@ class Loads:
             ends.callback(self._far.close)
         hello = self._far.hello()
         self.far_limits = hello.limits
-        return addresses_of(self._host, [self._far.data_address, hello.address])
+        return addresses_of(self._host, self._far.data_address, hello.address)
 
     def _tcp(self, load: Tcp, controls: dict[str, str]) -> TcpLoad:
         named = load.congestion_control

@@ -6,7 +6,6 @@ ends it.
 
 import os
 import secrets
-import socket
 import threading
 import time
 
@@ -17,6 +16,7 @@ from howdah._native import UdpSource
 from howdah.remote import process, ssh
 from howdah.remote.answers import ended, not_howdah
 from howdah.remote.far import CANCEL_S, TICK_S
+from howdah.remote.meeting import resolved, usable
 from howdah.text import printable
 from howdah.traffic.account import BlastAccount, LoadAccount, LoadSample, SinkCounts, SourceCounts
 from howdah.traffic.pattern import Clock, Rbudp, Udp
@@ -293,19 +293,18 @@ class UdpLoad:
         return answer.counts
 
 
-def addresses_of(host: str, names: list[str | None]) -> list[str]:
-    """The addresses that these names and addresses mean, each once. Raises HowdahError when none does."""
-    found: dict[str, None] = {}
-    for name in names:
-        if name is None:
-            continue
-        try:
-            answers = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
-        except OSError:
-            continue
-        found.update((str(answer[4][0]), None) for answer in answers)
+def addresses_of(host: str, connected_to: str | None, told: str | None) -> list[str]:
+    """The addresses of a far host, each once: what ssh connects to means here, best first.
+
+    What the far end has ``told`` counts only where ssh goes through another host or a port of this one, and
+    never as a name or an address of this host: traffic goes nowhere because a far end lies. Raises
+    HowdahError where there is none.
+    """
+    found = resolved(connected_to) if connected_to is not None else []
+    if not usable(found) and told is not None:
+        found += map(str, usable([told]))
     if not found:
         raise HowdahError(
             f"no address of {host} is known here; give it an address as HostName in ~/.ssh/config"
         )
-    return list(found)
+    return list(dict.fromkeys(found))

@@ -84,7 +84,7 @@ class KindOfPath(Service):
                 streams_fixed=any(choice.key == "streams" for choice in request.given),
                 stream_most_bps=sizes.window_rate_bps(1, window_bytes, path.rtt_s or ASSUMED_RTT_S),
                 rtt_s=path.rtt_s,
-                addresses=[each for each in (underway.data_address, *underway.far.addresses) if each],
+                addresses=_echoing(underway),
                 for_s=request.memory_s,
                 policy=request.policy,
             ),
@@ -111,3 +111,15 @@ class KindOfPath(Service):
     @property
     def _listens(self) -> bool:
         return self.request.pilot is None and self.request.fairness is not None
+
+
+def _echoing(underway: Underway) -> list[str]:
+    """The addresses of the far host to which ICMP echo may go: where ssh leads.
+
+    What only the far end tells counts where ssh goes through another host, if it means the same here.
+    """
+    if underway.data_address is not None:
+        return [underway.data_address]
+    from howdah.remote.meeting import usable  # noqa: PLC0415
+
+    return [str(each) for each in usable(underway.far.addresses)]

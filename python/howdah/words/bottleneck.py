@@ -124,4 +124,5 @@ def _rates(found: Bottleneck) -> str:
 def _gain(found: Bottleneck) -> str:
     if found.faster < 2:
         return f"up to {found.faster - 1:.0%} faster"
-    return f"up to {min(found.faster, 100):.2g} times as fast"
+    two_digits = float(f"{min(found.faster, 100):.2g}")
+    return f"up to {two_digits:g} times as fast"

@@ -287,6 +287,15 @@ impl Detour {
     }
 }
 
+impl Drop for Detour {
+    /// Who dials the other family ends with the copy.
+    fn drop(&mut self) {
+        if let Some(other) = &self.other {
+            other.close();
+        }
+    }
+}
+
 /// Whether the straight way leads nowhere. Other errors are this host's.
 fn is_closed(found: &Result<TcpStream, Error>) -> bool {
     matches!(
@@ -307,6 +316,7 @@ pub(crate) fn why(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::net::TcpListener;
 
     /// A round trip of this host.
@@ -473,5 +483,41 @@ mod tests {
         assert!(!detour.is_answered(&greeted));
         assert_eq!(reached(&detour, &[straight]), Some(at));
         assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
+        // One that is connected there later has nobody's answer either.
+        assert!(!detour.is_answered(&greeted));
+    }
+
+    #[test]
+    fn a_stream_whose_answer_is_late_goes_on_where_another_one_was_answered() {
+        let (others, other) = listener();
+        let (detour, straight) = (beside(other, None), closed());
+        let connected = detour.connect(&[straight], &SocketPlan::default(), &GO_ON);
+        let Ok(Found::Other(Some(late), _)) = connected else {
+            panic!("{connected:?}");
+        };
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| detour.is_answered(&late));
+            thread::sleep(ALONE);
+            let answered = TcpStream::connect(other).unwrap();
+            let far = others.incoming().nth(1).unwrap().unwrap();
+            (&far).write_all(&[0]).unwrap();
+            assert!(detour.is_answered(&answered));
+            assert!(waiting.join().unwrap());
+        });
+        assert_eq!(detour.other().unwrap().0, other);
+    }
+
+    #[test]
+    fn nobody_dials_the_other_family_once_the_copy_has_ended() {
+        let (_full, _far, dropped) = dropping();
+        let (others, other) = listener();
+        others.set_nonblocking(true).unwrap();
+        let detour = beside(other, None);
+        let stopped = AtomicBool::new(true);
+        let connected = detour.connect(&[dropped], &SocketPlan::default(), &stopped);
+        assert!(matches!(connected, Err(Error::Stopped)), "{connected:?}");
+        drop(detour);
+        thread::sleep(2 * ALONE);
+        assert!(others.accept().is_err());
     }
 }

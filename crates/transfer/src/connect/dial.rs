@@ -232,13 +232,13 @@ fn connect(
     }
     let greeting = stream_hello(&dialling.token, connection).encode();
     loop {
-        let Some(socket) = connect_to(context, dialling, again, reached)? else {
+        let Some((socket, goes)) = connect_to(context, dialling, again, reached)? else {
             return Ok(None);
         };
         context.connections.claim(connection);
         context.abort.register(connection, duplicate(&socket)?);
         let detour = dialling.detour.as_ref();
-        let detour = detour.filter(|detour| detour.other().is_some());
+        let detour = detour.filter(|_| goes == Goes::ToOther);
         let Some(keys) = &dialling.keys else {
             note_other(context, detour);
             let mut stream = PlainStream::new(socket);
@@ -289,6 +289,15 @@ fn by_far(
     }
 }
 
+/// Where a connection leads. The way of all streams may be another one by the time that it is made.
+#[derive(PartialEq)]
+enum Goes {
+    /// To the far end's address of the family that ssh has used, or through ssh.
+    Elsewhere,
+    /// To its address of the other family.
+    ToOther,
+}
+
 /// Connects; `None` where the far end is to connect instead. The far end opens its port when it has this end's
 /// greeting, which may be on its way still, so a port that is closed is tried again for a moment.
 fn connect_to(
@@ -296,7 +305,7 @@ fn connect_to(
     dialling: &Dialling,
     again: bool,
     reached: &mut Reached,
-) -> Result<Option<TcpStream>, TransferError> {
+) -> Result<Option<(TcpStream, Goes)>, TransferError> {
     let Dialling {
         addresses, plan, ..
     } = dialling;
@@ -316,18 +325,18 @@ fn connect_to(
             Found::Straight(Some(socket)) => {
                 context.path.heard(Instant::now());
                 *reached = Reached::Far(Duration::ZERO);
-                return Ok(Some(socket));
+                return Ok(Some((socket, Goes::Elsewhere)));
             }
             Found::Other(Some(socket), _) => {
                 context.path.heard(Instant::now());
                 *reached = Reached::Far(Duration::ZERO);
-                return Ok(Some(socket));
+                return Ok(Some((socket, Goes::ToOther)));
             }
             Found::Other(None, at) => others.push(at),
             Found::ThroughSsh(socket, why) => {
                 lock(&context.board.notes).detour = Some(why.to_owned());
                 *reached = Reached::Far(Duration::ZERO);
-                return Ok(Some(socket));
+                return Ok(Some((socket, Goes::Elsewhere)));
             }
             Found::ByFar(why) => {
                 lock(&context.board.notes).by_far = Some(why.to_owned());
@@ -339,10 +348,9 @@ fn connect_to(
     if again && let Some((at, _)) = dialling.detour.as_ref().and_then(Detour::other) {
         others.push(at);
     }
-    let addresses = if others.is_empty() {
-        addresses
-    } else {
-        &others
+    let (addresses, goes) = match others.is_empty() {
+        true => (addresses, Goes::Elsewhere),
+        false => (&others, Goes::ToOther),
     };
     let until = Instant::now() + OPENS_WITHIN;
     loop {
@@ -354,7 +362,7 @@ fn connect_to(
             Ok(socket) => {
                 *reached = Reached::Far(Duration::ZERO);
                 context.path.heard(Instant::now());
-                return Ok(Some(socket));
+                return Ok(Some((socket, goes)));
             }
             Err(howdah_tcp::Error::Connect { source, .. })
                 if source.kind() == ErrorKind::ConnectionRefused

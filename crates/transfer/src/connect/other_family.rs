@@ -67,17 +67,26 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// What the name `data_address` leads to, by which ssh reaches the far host; without one, what the far end has told.
-    /// What cannot be resolved here is left out. An address of the other family that the far end alone tells counts
-    /// only where streams are `encrypted`: a key proves then who answers there.
+    /// What the name `data_address` leads to, by which ssh reaches the far host; without one, the first address that the
+    /// far end has told, and no name. What cannot be resolved here is left out. An address of the other family that the
+    /// far end alone tells counts only where streams are `encrypted`: a key proves then who answers there.
     pub fn of(data_address: Option<&str>, hello: &FarHello, encrypted: bool) -> Self {
-        let resolved = |name: &str| (name, hello.port).to_socket_addrs().into_iter().flatten();
-        let by_ssh = hello.addresses.first().map_or("", String::as_str);
-        let mut all: Vec<SocketAddr> = resolved(data_address.unwrap_or(by_ssh)).collect();
-        let ip = |text: &str| text.split('%').next()?.parse::<IpAddr>().ok();
-        let by_ssh = ip(by_ssh).map(|ip| ip.to_canonical());
-        let told = hello.addresses.iter().filter_map(|each| ip(each));
-        let told: Vec<_> = told.map(|ip| SocketAddr::new(ip, hello.port)).collect();
+        let at = |ip: IpAddr| SocketAddr::new(ip, hello.port);
+        let ip = |text: &String| text.split('%').next()?.parse::<IpAddr>().ok();
+        let by_ssh = hello.addresses.first().and_then(ip);
+        let by_ssh = by_ssh.map(|ip| ip.to_canonical());
+        let told: Vec<_> = hello.addresses.iter().filter_map(ip).map(at).collect();
+        let mut all: Vec<SocketAddr> = match data_address {
+            Some(name) => {
+                let resolved = (name, hello.port).to_socket_addrs();
+                resolved.into_iter().flatten().collect()
+            }
+            // Loopback behind a jump host is not this host's.
+            None => {
+                let usable = by_ssh.filter(|ip| means_the_same_elsewhere(*ip));
+                usable.map(at).into_iter().collect()
+            }
+        };
         let is_other =
             |each: &SocketAddr, than: IpAddr| each.ip().to_canonical().is_ipv4() != than.is_ipv4();
         if let Some(by_ssh) = by_ssh {
@@ -167,6 +176,8 @@ impl OtherFamily {
         }
         let found = self.connect(plan, began + GIVEN_UP_AFTER + 2 * self.round_trip);
         let mut state = lock(&self.state);
+        // Who is closed by now has no use for a connection.
+        let found = found.filter(|_| !self.stop.load(Ordering::Relaxed));
         state.found = Some(found.as_ref().and_then(|socket| socket.peer_addr().ok()));
         state.socket = found;
         self.changed.notify_all();
@@ -246,8 +257,8 @@ impl OtherFamily {
         let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&left));
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let answered = matches!(recv(&socket, &mut [0_u8], flags), Ok((_, 1..)));
-        self.proven.fetch_or(answered, Ordering::Relaxed);
-        answered
+        // Another stream may have been answered meanwhile.
+        self.proven.fetch_or(answered, Ordering::Relaxed) || answered
     }
 
     /// Notes that somebody else has answered there.
@@ -312,6 +323,26 @@ mod tests {
             assert_eq!(Addresses::of(None, &told, true).other, []);
         }
         assert_eq!(Addresses::of(Some(""), &told, true), Addresses::default());
+    }
+
+    #[test]
+    fn what_a_far_end_alone_tells_is_no_name_and_no_address_that_means_this_host() {
+        let means_here = [
+            "127.0.0.1",
+            "::1",
+            "::ffff:127.0.0.1",
+            "0.0.0.0",
+            "169.254.0.7",
+            "fe80::7%1",
+            "localhost",
+        ];
+        for first in means_here {
+            let told = hello(&[first, "192.0.2.7"]);
+            for encrypted in [true, false] {
+                let found = Addresses::of(None, &told, encrypted);
+                assert_eq!(found, Addresses::default(), "{first}");
+            }
+        }
     }
 
     #[test]
