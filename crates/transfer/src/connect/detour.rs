@@ -7,7 +7,6 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -18,6 +17,7 @@ use howdah_tcp::{Error, Patience, SocketPlan, connect_first};
 use crate::connect::near_port::NearPort;
 use crate::connect::other_family::OtherFamily;
 use crate::connect::setup::{NOTSENT_LOWAT_BYTES, TRY_AGAIN_AFTER};
+use crate::tls::TlsStream;
 
 /// The straight way is alone for this long and one and a half round trips.
 const ALONE: Duration = Duration::from_millis(250);
@@ -117,13 +117,13 @@ impl Detour {
         }
     }
 
-    /// Whether the far end answers the greeting on this connection. If it does not at its address of the other family,
-    /// no stream goes there.
-    pub fn is_answered(&self, socket: impl AsFd) -> bool {
+    /// Whether the far end answers the greeting on this stream. If it does not at its address of the other family, no
+    /// stream goes there.
+    pub fn is_answered(&self, stream: &mut TlsStream) -> bool {
         let Some(other) = &self.other else {
             return true;
         };
-        let answered = other.proves(socket);
+        let answered = other.proves(stream);
         if !answered {
             other.note_wrong();
         }
@@ -307,6 +307,8 @@ pub(crate) fn why(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::{Identity, SessionKeys};
+    use std::io::Write;
     use std::net::TcpListener;
 
     /// A round trip of this host.
@@ -469,8 +471,12 @@ mod tests {
         let Ok(Found::Other(Some(greeted), _)) = connected else {
             panic!("{connected:?}");
         };
-        drop(others);
-        assert!(!detour.is_answered(&greeted));
+        // A service that speaks first has no key.
+        let mut service = others.accept().unwrap().0;
+        service.write_all(&[b'2'; 100]).unwrap();
+        let [near, far] = [(); 2].map(|()| Identity::generate().unwrap());
+        let keys = SessionKeys::agree(&near, far.public_key()).unwrap();
+        assert!(!detour.is_answered(&mut keys.dial(greeted, b"greeting").unwrap()));
         assert_eq!(reached(&detour, &[straight]), Some(at));
         assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
     }

@@ -12,6 +12,7 @@
 //! - The first record is empty. It proves to the accepting end that the dialler has the key.
 //! - The accepting end's direction depends on its own nonce too. If somebody replays an earlier connection, no record
 //!   is encrypted with a key that was used before.
+//! - That end's first record, behind its nonce, is empty too. It proves to the dialler that it has the key.
 
 use std::net::TcpStream;
 
@@ -103,8 +104,7 @@ impl SessionKeys {
         let nonce = drawn()?;
         let context = Context::new(&self.own, &self.peer, &nonce, greeting);
         let mut sending = Direction::new(context.dialler(&self.secret))?;
-        let mut proof = [0; PROOF_BYTES];
-        sending.key.seal(Content::Application, &mut proof)?;
+        let proof = sending.proof()?;
         write_all(&socket, None, &[greeting, &nonce, &proof].concat())?;
         let awaited = Awaited {
             secret: self.secret.clone(),
@@ -137,14 +137,15 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Continues with the connection. Sends this end's nonce.
+    /// Continues with the connection. Sends this end's nonce, and the proof that it has the key.
     ///
     /// # Errors
     /// As [`SessionKeys::dial`].
     pub fn go_on(self, socket: TcpStream) -> Result<TlsStream, StreamError> {
         let nonce = drawn()?;
-        let sending = Direction::new(self.context.acceptor(&self.secret, &nonce))?;
-        write_all(&socket, None, &nonce)?;
+        let mut sending = Direction::new(self.context.acceptor(&self.secret, &nonce))?;
+        let proof = sending.proof()?;
+        write_all(&socket, None, &[&nonce[..], &proof].concat())?;
         Ok(TlsStream::new(socket, sending, self.receiving))
     }
 }
@@ -211,6 +212,13 @@ impl Direction {
     /// As [`Self::new`].
     pub fn next(&self) -> Result<Self, StreamError> {
         Self::new(expand_label(&self.secret, b"traffic upd"))
+    }
+
+    /// An empty record. Nobody without the key can make it.
+    fn proof(&mut self) -> Result<[u8; PROOF_BYTES], StreamError> {
+        let mut proof = [0; PROOF_BYTES];
+        self.key.seal(Content::Application, &mut proof)?;
+        Ok(proof)
     }
 
     /// The key in use.

@@ -152,6 +152,34 @@ fn what_is_no_public_key_is_refused() {
     }
 }
 
+#[test]
+fn only_who_has_the_key_answers() {
+    let [near, far, other] = identities();
+    let (dialler, acceptor) = agreed(&near, &far);
+    let (mut stream, mut begun) = dialled(&dialler);
+    assert!(!stream.is_answered(Duration::ZERO));
+    // A service that speaks first.
+    begun.socket.write_all(b"220 mail.example").unwrap();
+    assert!(!stream.is_answered(Duration::from_millis(50)));
+    begun.socket.write_all(&[b' '; 64]).unwrap();
+    assert!(!stream.is_answered(LONG));
+    // Somebody who knows what an answer looks like.
+    let strangers = SessionKeys::agree(&other, far.public_key()).unwrap();
+    let (_, made_up) = dialled(&strangers);
+    let (_, stranger) = agreed(&other, &far);
+    for has_key in [false, true] {
+        let (mut stream, begun) = dialled(&dialler);
+        let checked = match has_key {
+            true => acceptor.check(GREETING, &begun.opening),
+            false => stranger.check(GREETING, &made_up.opening),
+        };
+        let mut answering = checked.unwrap().go_on(begun.socket).unwrap();
+        assert_eq!(stream.is_answered(LONG), has_key);
+        answering.send(b"payload").unwrap();
+        assert_eq!(stream.data(100).is_ok(), has_key);
+    }
+}
+
 /// HKDF-Expand-Label with "traffic upd", by an implementation of its own (Python's hmac).
 #[test]
 fn the_next_secret_is_that_of_rfc_8446() {
