@@ -37,7 +37,7 @@ impl Kept {
     }
 
     fn connect(&self, count: u16) -> Vec<TcpStream> {
-        connect_ahead(self.read.as_fd(), None, count, PATIENCE)
+        connect_ahead(self.read.as_fd(), Some("127.0.0.1"), count, PATIENCE)
     }
 
     /// Copies a file on these connections; what its user sees.

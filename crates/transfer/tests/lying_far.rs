@@ -165,7 +165,7 @@ fn job(direction: &str, sources: &[&Path], destination: &Path) -> Value {
         "memory_bytes": null,
         "dry_run": false,
         "encrypt": false,
-        "data_address": null,
+        "data_address": "127.0.0.1",
         "digests": null,
         "sample_every_s": 0.1,
     })

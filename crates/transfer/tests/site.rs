@@ -96,6 +96,7 @@ fn job(direction: &str, source: &Path, destination: &Path) -> Value {
         "destination_is_folder": false,
         "dry_run": false,
         "encrypt": true,
+        "data_address": "127.0.0.1",
         "sample_every_s": 0.1,
     })
 }

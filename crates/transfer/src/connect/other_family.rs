@@ -66,16 +66,24 @@ pub struct Addresses {
 
 impl Addresses {
     /// What the name `data_address` leads to, by which ssh reaches the far host; without one, what the far end has told.
-    /// What cannot be resolved here is left out. An address of the other family that the far end alone tells counts
-    /// only where streams are `encrypted`: a key proves then who answers there.
+    /// What cannot be resolved here is left out, and what is told and means something else here, as loopback does. An
+    /// address of the other family that the far end alone tells counts only where streams are `encrypted`: a key proves
+    /// then who answers there.
     pub fn of(data_address: Option<&str>, hello: &FarHello, encrypted: bool) -> Self {
         let resolved = |name: &str| (name, hello.port).to_socket_addrs().into_iter().flatten();
-        let by_ssh = hello.addresses.first().map_or("", String::as_str);
-        let mut all: Vec<SocketAddr> = resolved(data_address.unwrap_or(by_ssh)).collect();
-        let ip = |text: &str| text.split('%').next()?.parse::<IpAddr>().ok();
-        let by_ssh = ip(by_ssh).map(|ip| ip.to_canonical());
-        let told = hello.addresses.iter().filter_map(|each| ip(each));
+        let ip = |text: &String| text.split('%').next()?.parse::<IpAddr>().ok();
+        let by_ssh = hello.addresses.first().and_then(ip);
+        let by_ssh = by_ssh.map(|ip| ip.to_canonical());
+        let told = hello.addresses.iter().filter_map(ip);
         let told: Vec<_> = told.map(|ip| SocketAddr::new(ip, hello.port)).collect();
+        let mut all: Vec<SocketAddr> = match data_address {
+            Some(name) => resolved(name).collect(),
+            None => by_ssh
+                .filter(|ip| means_the_same_elsewhere(*ip))
+                .map(|ip| SocketAddr::new(ip, hello.port))
+                .into_iter()
+                .collect(),
+        };
         let is_other =
             |each: &SocketAddr, than: IpAddr| each.ip().to_canonical().is_ipv4() != than.is_ipv4();
         if let Some(by_ssh) = by_ssh {
@@ -304,6 +312,9 @@ mod tests {
         ] {
             let told = hello(&["2001:db8::7", elsewhere]);
             assert_eq!(Addresses::of(None, &told, true).other, []);
+            // Behind a jump host, ssh connects to an address that is known there.
+            let told = hello(&[elsewhere]);
+            assert_eq!(Addresses::of(None, &told, true), Addresses::default());
         }
         assert_eq!(Addresses::of(Some(""), &told, true), Addresses::default());
     }

@@ -66,7 +66,7 @@ fn the_port_is_one_of_the_range_and_closed_where_the_far_end_is_reached() {
     let outcome = ends.result().unwrap();
     assert!(outcome["by_far_end"].is_string(), "{outcome}");
     let mut straight = asked;
-    straight["data_address"] = Value::Null;
+    straight["data_address"] = json!("127.0.0.1");
     straight["memory_bytes"] = json!(300_000_000_u64);
     let ends = Ends::start(&straight, &json!({}));
     ends.wait_for_bytes(1_000_000);
