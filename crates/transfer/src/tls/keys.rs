@@ -18,6 +18,7 @@ use std::net::TcpStream;
 
 use aws_lc_rs::agreement::{PrivateKey, UnparsedPublicKey, X25519, agree};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use zeroize::Zeroizing;
 
 use super::record::{Content, HEADER_BYTES, TRAILER_BYTES, TrafficKey};
 use super::stream::TlsStream;
@@ -175,11 +176,11 @@ impl Context {
         Self([dialler, acceptor, nonce, greeting].concat())
     }
 
-    fn dialler(&self, secret: &Prk) -> Secret {
+    fn dialler(&self, secret: &Prk) -> Zeroizing<Secret> {
         expand(secret, &[b"dialler", &self.0])
     }
 
-    fn acceptor(&self, secret: &Prk, nonce: &[u8; NONCE_BYTES]) -> Secret {
+    fn acceptor(&self, secret: &Prk, nonce: &[u8; NONCE_BYTES]) -> Zeroizing<Secret> {
         expand(secret, &[b"acceptor", nonce, &self.0])
     }
 }
@@ -187,9 +188,10 @@ impl Context {
 /// A traffic secret (RFC 8446 §7.2).
 pub type Secret = [u8; 32];
 
-/// The keys of one direction of a connection: those in use, and the secret for the next ones.
+/// The keys of one direction of a connection: those in use, and the secret for the next ones. Both are wiped when they
+/// are dropped; the secret stays in one place until then.
 pub struct Direction {
-    pub(super) secret: Secret,
+    pub(super) secret: Box<Zeroizing<Secret>>,
     pub(super) key: TrafficKey,
 }
 
@@ -198,10 +200,11 @@ impl Direction {
     ///
     /// # Errors
     /// [`StreamError::Broken`] when the library makes no key, which does not happen.
-    pub fn new(secret: Secret) -> Result<Self, StreamError> {
+    pub fn new(secret: impl Into<Zeroizing<Secret>>) -> Result<Self, StreamError> {
+        let secret: Box<Zeroizing<Secret>> = Box::new(secret.into());
         let key = expand_label::<16>(&secret, b"key");
         let iv = expand_label::<12>(&secret, b"iv");
-        let key = TrafficKey::new(0, &key, &iv);
+        let key = TrafficKey::new(0, &*key, &*iv);
         let key = key.ok_or(StreamError::Broken("no key came out of the secret"))?;
         Ok(Self { secret, key })
     }
@@ -211,7 +214,7 @@ impl Direction {
     /// # Errors
     /// As [`Self::new`].
     pub fn next(&self) -> Result<Self, StreamError> {
-        Self::new(expand_label(&self.secret, b"traffic upd"))
+        Self::new(expand_label::<32>(&self.secret, b"traffic upd"))
     }
 
     /// An empty record. Nobody without the key can make it.
@@ -235,7 +238,7 @@ fn drawn() -> Result<[u8; NONCE_BYTES], StreamError> {
 }
 
 /// HKDF-Expand-Label with an empty context (RFC 8446 §7.1).
-fn expand_label<const BYTES: usize>(secret: &Secret, label: &[u8]) -> [u8; BYTES] {
+fn expand_label<const BYTES: usize>(secret: &Secret, label: &[u8]) -> Zeroizing<[u8; BYTES]> {
     const PREFIX: &[u8] = b"tls13 ";
     let length = (BYTES as u16).to_be_bytes();
     let label_length = [(PREFIX.len() + label.len()) as u8];
@@ -244,7 +247,7 @@ fn expand_label<const BYTES: usize>(secret: &Secret, label: &[u8]) -> [u8; BYTES
 }
 
 /// HKDF-Expand (RFC 5869 §2.3), of up to 8,160 bytes.
-fn expand<const BYTES: usize>(secret: &Prk, info: &[&[u8]]) -> [u8; BYTES] {
+fn expand<const BYTES: usize>(secret: &Prk, info: &[&[u8]]) -> Zeroizing<[u8; BYTES]> {
     struct Length(usize);
     impl KeyType for Length {
         fn len(&self) -> usize {
@@ -252,10 +255,10 @@ fn expand<const BYTES: usize>(secret: &Prk, info: &[&[u8]]) -> [u8; BYTES] {
         }
     }
     const { assert!(BYTES <= 255 * 32) }
-    let mut bytes = [0; BYTES];
+    let mut bytes = Zeroizing::new([0; BYTES]);
     secret
         .expand(info, Length(BYTES))
-        .and_then(|expanded| expanded.fill(&mut bytes))
+        .and_then(|expanded| expanded.fill(&mut *bytes))
         .expect("the length is in bounds");
     bytes
 }

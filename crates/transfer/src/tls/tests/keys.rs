@@ -1,6 +1,8 @@
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 
-use super::super::keys::{Direction, OPENING_BYTES};
+use super::super::keys::{Direction, OPENING_BYTES, Secret};
 use super::*;
 
 const GREETING: &[u8] = b"a greeting of no particular length";
@@ -180,6 +182,25 @@ fn only_who_has_the_key_answers() {
     }
 }
 
+/// 32 bytes of this process, wherever they are.
+fn memory(at: usize) -> Secret {
+    let mut bytes = [0; 32];
+    let memory = File::open("/proc/self/mem").unwrap();
+    memory.read_exact_at(&mut bytes, at as u64).unwrap();
+    bytes
+}
+
+#[test]
+fn a_secret_that_has_been_in_use_is_wiped() {
+    let direction = Direction::new([7; 32]).unwrap();
+    let at = std::ptr::from_ref::<Secret>(&direction.secret).addr();
+    assert_eq!(memory(at), [7; 32]);
+    let moved = vec![direction];
+    drop(moved);
+    // The allocator writes on the first bytes of what is free.
+    assert_eq!(memory(at)[16..], [0; 16]);
+}
+
 /// HKDF-Expand-Label with "traffic upd", by an implementation of its own (Python's hmac).
 #[test]
 fn the_next_secret_is_that_of_rfc_8446() {
@@ -188,8 +209,6 @@ fn the_next_secret_is_that_of_rfc_8446() {
         0xab, 0x19, 0x44, 0xc4, 0xb7, 0x40, 0x4c, 0xff, 0xb8, 0x0e, 0xae, 0x7a, 0x87, 0x37, 0x70,
         0x8e, 0x4c,
     ];
-    assert_eq!(
-        Direction::new([7; 32]).unwrap().next().unwrap().secret,
-        expected
-    );
+    let next = Direction::new([7; 32]).unwrap().next().unwrap();
+    assert_eq!(**next.secret, expected);
 }
