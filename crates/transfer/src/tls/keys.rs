@@ -54,6 +54,15 @@ impl Identity {
         made().ok_or(StreamError::Broken("no key could be made"))
     }
 
+    /// The pair of a private key that is known (RFC 7748 §6.1).
+    #[cfg(test)]
+    pub(super) fn known(private: [u8; KEY_BYTES]) -> Self {
+        let private = PrivateKey::from_private_key(&X25519, &private).unwrap();
+        let public = private.compute_public_key().unwrap();
+        let public = public.as_ref().try_into().unwrap();
+        Self { private, public }
+    }
+
     /// The public key, 32 bytes (RFC 7748 §6.1), for the other end.
     #[must_use]
     pub fn public_key(&self) -> &[u8] {
