@@ -7,7 +7,6 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -18,6 +17,7 @@ use howdah_tcp::{Error, Patience, SocketPlan, connect_first};
 use crate::connect::near_port::NearPort;
 use crate::connect::other_family::OtherFamily;
 use crate::connect::setup::{NOTSENT_LOWAT_BYTES, TRY_AGAIN_AFTER};
+use crate::tls::TlsStream;
 
 /// The straight way is alone for this long and one and a half round trips.
 const ALONE: Duration = Duration::from_millis(250);
@@ -117,13 +117,13 @@ impl Detour {
         }
     }
 
-    /// Whether the far end answers the greeting on this connection. If it does not at its address of the other family,
-    /// no stream goes there.
-    pub fn is_answered(&self, socket: impl AsFd) -> bool {
+    /// Whether the far end answers the greeting on this stream. If it does not at its address of the other family, no
+    /// stream goes there.
+    pub fn is_answered(&self, stream: &mut TlsStream) -> bool {
         let Some(other) = &self.other else {
             return true;
         };
-        let answered = other.proves(socket);
+        let answered = other.proves(stream);
         if !answered {
             other.note_wrong();
         }
@@ -316,12 +316,14 @@ pub(crate) fn why(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::tls::{Identity, OPENING_BYTES, SessionKeys};
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     /// A round trip of this host.
     const NONE: Duration = Duration::ZERO;
     static GO_ON: AtomicBool = AtomicBool::new(false);
+    const GREETING: &[u8] = b"greeting";
 
     fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -479,12 +481,17 @@ mod tests {
         let Ok(Found::Other(Some(greeted), _)) = connected else {
             panic!("{connected:?}");
         };
-        drop(others);
-        assert!(!detour.is_answered(&greeted));
+        // A service that speaks first has no key.
+        let mut service = others.accept().unwrap().0;
+        service.write_all(&[b'2'; 100]).unwrap();
+        let [near, far] = [(); 2].map(|()| Identity::generate().unwrap());
+        let keys = SessionKeys::agree(&near, far.public_key()).unwrap();
+        let mut greeted = keys.dial(greeted, GREETING).unwrap();
+        assert!(!detour.is_answered(&mut greeted));
         assert_eq!(reached(&detour, &[straight]), Some(at));
         assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
         // One that is connected there later has nobody's answer either.
-        assert!(!detour.is_answered(&greeted));
+        assert!(!detour.is_answered(&mut greeted));
     }
 
     #[test]
@@ -495,13 +502,22 @@ mod tests {
         let Ok(Found::Other(Some(late), _)) = connected else {
             panic!("{connected:?}");
         };
+        let [near, far] = [(); 2].map(|()| Identity::generate().unwrap());
+        let dialler = SessionKeys::agree(&near, far.public_key()).unwrap();
+        let acceptor = SessionKeys::agree(&far, near.public_key()).unwrap();
+        let mut late = dialler.dial(late, GREETING).unwrap();
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| detour.is_answered(&late));
+            let waiting = scope.spawn(|| detour.is_answered(&mut late));
             thread::sleep(ALONE);
             let answered = TcpStream::connect(other).unwrap();
-            let far = others.incoming().nth(1).unwrap().unwrap();
-            (&far).write_all(&[0]).unwrap();
-            assert!(detour.is_answered(&answered));
+            let mut answered = dialler.dial(answered, GREETING).unwrap();
+            let mut there = others.incoming().nth(1).unwrap().unwrap();
+            let (mut greeting, mut opening) = ([0; GREETING.len()], [0; OPENING_BYTES]);
+            there.read_exact(&mut greeting).unwrap();
+            there.read_exact(&mut opening).unwrap();
+            let checked = acceptor.check(&greeting, &opening).unwrap();
+            let _far = checked.go_on(there).unwrap();
+            assert!(detour.is_answered(&mut answered));
             assert!(waiting.join().unwrap());
         });
         assert_eq!(detour.other().unwrap().0, other);

@@ -246,11 +246,10 @@ fn connect(
             stream.flush()?;
             return Ok(Some(Box::new(stream)));
         };
-        let stream = keys.dial(socket, &greeting);
-        let answered = |detour: &Detour| {
-            stream
-                .as_ref()
-                .is_ok_and(|stream| detour.is_answered(stream.socket()))
+        let mut stream = keys.dial(socket, &greeting);
+        let mut answered = |detour: &Detour| {
+            let stream = stream.as_mut();
+            stream.is_ok_and(|stream| detour.is_answered(stream))
         };
         if detour.is_some_and(|detour| !answered(detour)) {
             // Somebody else has that address where this host is.

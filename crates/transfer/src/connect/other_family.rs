@@ -5,7 +5,6 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -14,11 +13,10 @@ use std::time::{Duration, Instant};
 use howdah_tcp::{Bound, Error, Patience, SocketPlan, bind, connect_first};
 use howdah_wire::FarHello;
 use nix::ifaddrs::getifaddrs;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, recv};
 
 use crate::connect::setup::{TRY_AGAIN_AFTER, unplanned};
 use crate::end::abort::lock;
+use crate::tls::TlsStream;
 
 /// The first family is alone for this long (RFC 8305 §5).
 const ALONE: Duration = Duration::from_millis(250);
@@ -247,16 +245,12 @@ impl OtherFamily {
         lock(&self.state).socket.take()
     }
 
-    /// Whether who has been greeted on a connection there is the far end: it answers, and nobody else does. One stream
-    /// shows it for all.
-    pub fn proves(&self, socket: impl AsFd) -> bool {
+    /// Whether who has been greeted on a connection there is the far end: it has the key. One stream shows it for all.
+    pub fn proves(&self, stream: &mut TlsStream) -> bool {
         if self.proven.load(Ordering::Relaxed) {
             return true;
         }
-        let left = Timespec::try_from(PROVEN_WITHIN + 3 * self.round_trip).unwrap_or_default();
-        let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&left));
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let answered = matches!(recv(&socket, &mut [0_u8], flags), Ok((_, 1..)));
+        let answered = stream.is_answered(PROVEN_WITHIN + 3 * self.round_trip);
         // Another stream may have been answered meanwhile.
         self.proven.fetch_or(answered, Ordering::Relaxed) || answered
     }
@@ -321,6 +315,9 @@ mod tests {
         ] {
             let told = hello(&["2001:db8::7", elsewhere]);
             assert_eq!(Addresses::of(None, &told, true).other, []);
+            // Behind a jump host, ssh connects to an address that is known there.
+            let told = hello(&[elsewhere]);
+            assert_eq!(Addresses::of(None, &told, true), Addresses::default());
         }
         assert_eq!(Addresses::of(Some(""), &told, true), Addresses::default());
     }

@@ -12,11 +12,13 @@
 //! - The first record is empty. It proves to the accepting end that the dialler has the key.
 //! - The accepting end's direction depends on its own nonce too. If somebody replays an earlier connection, no record
 //!   is encrypted with a key that was used before.
+//! - That end's first record, behind its nonce, is empty too. It proves to the dialler that it has the key.
 
 use std::net::TcpStream;
 
 use aws_lc_rs::agreement::{PrivateKey, UnparsedPublicKey, X25519, agree};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use zeroize::Zeroizing;
 
 use super::record::{Content, HEADER_BYTES, TRAILER_BYTES, TrafficKey};
 use super::stream::TlsStream;
@@ -50,6 +52,15 @@ impl Identity {
             Some(Self { private, public })
         };
         made().ok_or(StreamError::Broken("no key could be made"))
+    }
+
+    /// The pair of a private key that is known (RFC 7748 §6.1).
+    #[cfg(test)]
+    pub(super) fn known(private: [u8; KEY_BYTES]) -> Self {
+        let private = PrivateKey::from_private_key(&X25519, &private).unwrap();
+        let public = private.compute_public_key().unwrap();
+        let public = public.as_ref().try_into().unwrap();
+        Self { private, public }
     }
 
     /// The public key, 32 bytes (RFC 7748 §6.1), for the other end.
@@ -103,8 +114,7 @@ impl SessionKeys {
         let nonce = drawn()?;
         let context = Context::new(&self.own, &self.peer, &nonce, greeting);
         let mut sending = Direction::new(context.dialler(&self.secret))?;
-        let mut proof = [0; PROOF_BYTES];
-        sending.key.seal(Content::Application, &mut proof)?;
+        let proof = sending.proof()?;
         write_all(&socket, None, &[greeting, &nonce, &proof].concat())?;
         let awaited = Awaited {
             secret: self.secret.clone(),
@@ -137,14 +147,15 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Continues with the connection. Sends this end's nonce.
+    /// Continues with the connection. Sends this end's nonce, and the proof that it has the key.
     ///
     /// # Errors
     /// As [`SessionKeys::dial`].
     pub fn go_on(self, socket: TcpStream) -> Result<TlsStream, StreamError> {
         let nonce = drawn()?;
-        let sending = Direction::new(self.context.acceptor(&self.secret, &nonce))?;
-        write_all(&socket, None, &nonce)?;
+        let mut sending = Direction::new(self.context.acceptor(&self.secret, &nonce))?;
+        let proof = sending.proof()?;
+        write_all(&socket, None, &[&nonce[..], &proof].concat())?;
         Ok(TlsStream::new(socket, sending, self.receiving))
     }
 }
@@ -174,11 +185,11 @@ impl Context {
         Self([dialler, acceptor, nonce, greeting].concat())
     }
 
-    fn dialler(&self, secret: &Prk) -> Secret {
+    fn dialler(&self, secret: &Prk) -> Zeroizing<Secret> {
         expand(secret, &[b"dialler", &self.0])
     }
 
-    fn acceptor(&self, secret: &Prk, nonce: &[u8; NONCE_BYTES]) -> Secret {
+    fn acceptor(&self, secret: &Prk, nonce: &[u8; NONCE_BYTES]) -> Zeroizing<Secret> {
         expand(secret, &[b"acceptor", nonce, &self.0])
     }
 }
@@ -186,9 +197,10 @@ impl Context {
 /// A traffic secret (RFC 8446 §7.2).
 pub type Secret = [u8; 32];
 
-/// The keys of one direction of a connection: those in use, and the secret for the next ones.
+/// The keys of one direction of a connection: those in use, and the secret for the next ones. Both are wiped when they
+/// are dropped; the secret stays in one place until then.
 pub struct Direction {
-    pub(super) secret: Secret,
+    pub(super) secret: Box<Zeroizing<Secret>>,
     pub(super) key: TrafficKey,
 }
 
@@ -197,10 +209,11 @@ impl Direction {
     ///
     /// # Errors
     /// [`StreamError::Broken`] when the library makes no key, which does not happen.
-    pub fn new(secret: Secret) -> Result<Self, StreamError> {
+    pub fn new(secret: impl Into<Zeroizing<Secret>>) -> Result<Self, StreamError> {
+        let secret: Box<Zeroizing<Secret>> = Box::new(secret.into());
         let key = expand_label::<16>(&secret, b"key");
         let iv = expand_label::<12>(&secret, b"iv");
-        let key = TrafficKey::new(0, &key, &iv);
+        let key = TrafficKey::new(0, &*key, &*iv);
         let key = key.ok_or(StreamError::Broken("no key came out of the secret"))?;
         Ok(Self { secret, key })
     }
@@ -210,7 +223,14 @@ impl Direction {
     /// # Errors
     /// As [`Self::new`].
     pub fn next(&self) -> Result<Self, StreamError> {
-        Self::new(expand_label(&self.secret, b"traffic upd"))
+        Self::new(expand_label::<32>(&self.secret, b"traffic upd"))
+    }
+
+    /// An empty record. Nobody without the key can make it.
+    fn proof(&mut self) -> Result<[u8; PROOF_BYTES], StreamError> {
+        let mut proof = [0; PROOF_BYTES];
+        self.key.seal(Content::Application, &mut proof)?;
+        Ok(proof)
     }
 
     /// The key in use.
@@ -227,7 +247,7 @@ fn drawn() -> Result<[u8; NONCE_BYTES], StreamError> {
 }
 
 /// HKDF-Expand-Label with an empty context (RFC 8446 §7.1).
-fn expand_label<const BYTES: usize>(secret: &Secret, label: &[u8]) -> [u8; BYTES] {
+fn expand_label<const BYTES: usize>(secret: &Secret, label: &[u8]) -> Zeroizing<[u8; BYTES]> {
     const PREFIX: &[u8] = b"tls13 ";
     let length = (BYTES as u16).to_be_bytes();
     let label_length = [(PREFIX.len() + label.len()) as u8];
@@ -236,7 +256,7 @@ fn expand_label<const BYTES: usize>(secret: &Secret, label: &[u8]) -> [u8; BYTES
 }
 
 /// HKDF-Expand (RFC 5869 §2.3), of up to 8,160 bytes.
-fn expand<const BYTES: usize>(secret: &Prk, info: &[&[u8]]) -> [u8; BYTES] {
+fn expand<const BYTES: usize>(secret: &Prk, info: &[&[u8]]) -> Zeroizing<[u8; BYTES]> {
     struct Length(usize);
     impl KeyType for Length {
         fn len(&self) -> usize {
@@ -244,10 +264,10 @@ fn expand<const BYTES: usize>(secret: &Prk, info: &[&[u8]]) -> [u8; BYTES] {
         }
     }
     const { assert!(BYTES <= 255 * 32) }
-    let mut bytes = [0; BYTES];
+    let mut bytes = Zeroizing::new([0; BYTES]);
     secret
         .expand(info, Length(BYTES))
-        .and_then(|expanded| expanded.fill(&mut bytes))
+        .and_then(|expanded| expanded.fill(&mut *bytes))
         .expect("the length is in bounds");
     bytes
 }

@@ -4,8 +4,11 @@ use std::io::{self, IoSlice, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use howdah_wire::Doing;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use crate::end::spent;
@@ -111,6 +114,24 @@ impl TlsStream {
     #[cfg(test)]
     pub(super) fn set_records_per_key(&mut self, records: u64) {
         self.out.records_per_key = records;
+    }
+
+    /// Whether the other end proves within this time that it has the key, by its first record. Anybody can send bytes.
+    pub fn is_answered(&mut self, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        loop {
+            match self.open_next() {
+                Ok(false) => {}
+                opened => return opened.is_ok(),
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).unwrap_or_default();
+            match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&left)) {
+                Err(Errno::INTR) => {}
+                Ok(1..) if self.receive().is_ok() => {}
+                _ => return false,
+            }
+        }
     }
 
     /// Seals the slot being filled, if anything is in it.
