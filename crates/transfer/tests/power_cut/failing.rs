@@ -6,12 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fuser::BackgroundSession;
+use howdah_failing::{Fault, Told};
 use rustix::fs::FlockOperation;
 use serde_json::json;
 
 use super::ends::{Ends, content, job};
-use super::failures::{Fault, Told};
-use super::losing;
 use super::machine::DISK_BYTES;
 use super::{MIB, listing, make_ext4, own_mounts, run, tree};
 
@@ -31,7 +30,7 @@ impl Failing {
             fs::create_dir(base.path().join(name)).unwrap();
         }
         let (kept, disk) = (base.path().join("kept"), base.path().join("disk"));
-        let (mounted, told) = losing::mount(&kept, &disk).unwrap();
+        let (mounted, told) = howdah_failing::mount(&kept, &disk).unwrap();
         Self {
             _mounted: mounted,
             told,
@@ -81,7 +80,7 @@ pub fn a_disk_that_fails_ends_a_copy_that_names_the_file_and_goes_on_when_it_is_
             let before = failing.told.failed();
             failing.told.fail(fault.clone());
             let error = ends.result().unwrap_err();
-            failing.told.fail(Fault::None);
+            failing.told.be_well();
             assert!(failing.told.failed() > before, "nothing has failed");
             assert_clear(&error, &target);
             assert_no_wrong_byte(&target, &source);
@@ -163,7 +162,7 @@ pub fn a_part_that_was_lost_and_told_of_to_another_program_is_not_taken_for_writ
         assert!(losing.0.told.failed() > before);
         part.sync_data().expect("it is told once");
         drop(part);
-        losing.0.told.fail(Fault::None);
+        losing.0.told.be_well();
         let outcome = Ends::run(&job).unwrap();
         let resumed = outcome["bytes_resumed"].as_u64().unwrap();
         assert!(resumed >= 4 * MIB as u64, "{resumed} bytes were there");

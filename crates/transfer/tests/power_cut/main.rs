@@ -11,8 +11,6 @@ mod ends;
 mod copies;
 mod excluded;
 mod failing;
-mod failures;
-mod losing;
 mod machine;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
