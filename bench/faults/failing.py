@@ -22,7 +22,7 @@ _POLL_S = 0.05
 _LOSES: tuple[Failure, ...] = ("flushes", "writes", "closes")
 """What has lost bytes when it fails, whatever comes of a second try."""
 _TOLD = re.compile(
-    r"cannot [a-z ]+ (/[^\n]+?): its disk has failed \(Input/output error\); "
+    r"cannot [a-z_. ]+ (/[^\n]+?)(?: to /[^\n]+?)?: its disk has failed \(Input/output error\); "
     r"look into the kernel's log \(dmesg\), and run the same command again when the disk is well"
 )
 

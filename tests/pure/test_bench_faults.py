@@ -132,6 +132,9 @@ def test_a_disk_that_failed_is_told_of_by_the_words_for_it_and_a_place_on_it() -
         assert not untold(TOLD.format(f"/failing/{place}"))
     for place in ("target/source/c", "", "target/source/a b/c"):
         assert untold(TOLD.format(f"/failing/{place}"))
+    link = TOLD.replace("write", "link").format("/failing/target/source/{} to /failing/target/{}")
+    assert not untold(link.format("a b", "c"))
+    assert untold(link.format("c", "source/a b"))
     # Not by the path of the folder that the disk shows, which is well.
     assert untold(TOLD.format("/room/target/source/a b"))
     for said in (
