@@ -98,8 +98,8 @@ impl Sources {
         }
         let read = || {
             let file = self.open_as_path(source, path, kind);
-            let file = file.map_err(|error| reason(error))?;
-            let stat = rustix::fs::fstat(&file).map_err(|error| reason(error))?;
+            let file = file.map_err(reason)?;
+            let stat = rustix::fs::fstat(&file).map_err(reason)?;
             if FileType::from_raw_mode(stat.st_mode) != kind {
                 return Err("it has changed since it was found; run the same command again".into());
             }
