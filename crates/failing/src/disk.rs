@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -20,11 +20,10 @@ use rustix::fs::{
     Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
 };
 
+use crate::answer::{AT_ONCE, answer, answer_attributes, answer_entry, answer_xattr};
 use crate::fault::{Fault, Told};
 use crate::nodes::{Nodes, Open, errno, is_link, path};
 
-/// Nothing is remembered by the kernel, so each look is one here.
-const AT_ONCE: Duration = Duration::ZERO;
 /// More than any list or value of extended attributes has (xattr(7)).
 const XATTR_BYTES: usize = 64 << 10;
 
@@ -170,36 +169,6 @@ fn timespec(time: Option<TimeOrNow>) -> Timespec {
                 }
             }
         },
-    }
-}
-
-fn answer(outcome: Result<(), Errno>, reply: ReplyEmpty) {
-    match outcome {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(error),
-    }
-}
-
-fn answer_entry(outcome: Result<FileAttr, Errno>, reply: ReplyEntry) {
-    match outcome {
-        Ok(attributes) => reply.entry(&AT_ONCE, &attributes, Generation(0)),
-        Err(error) => reply.error(error),
-    }
-}
-
-fn answer_attributes(outcome: Result<FileAttr, Errno>, reply: ReplyAttr) {
-    match outcome {
-        Ok(attributes) => reply.attr(&AT_ONCE, &attributes),
-        Err(error) => reply.error(error),
-    }
-}
-
-fn answer_xattr(outcome: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
-    match outcome {
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-        Ok(value) => reply.data(&value),
-        Err(error) => reply.error(error),
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Tests mount one in their own process. `make bench-faults` runs the program `howdah-failing`.
 
+mod answer;
 mod disk;
 mod fault;
 mod nodes;
