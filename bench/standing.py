@@ -36,7 +36,7 @@ DEPENDS: dict[str, Sequence[str]] = {
     "control": CONTROL,
     "dumbbell": LINK,
     "dynamics": PROFILES,
-    "faults": COPY,
+    "faults": (*COPY, "crates/failing"),
     "filters": ("crates/filter", "crates/transfer"),
     "first": ("crates/cc",),
     "hpdc17": (*LINK, "crates/cc", *PROFILES, "python/howdah/decide"),

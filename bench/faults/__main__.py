@@ -5,7 +5,9 @@ A case replays from its seed: ``ARGS="--only SEED"``. What may be left is in doc
 """
 
 import argparse
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from bench import memory
-from bench.faults.cases import case
+from bench.faults import failing
+from bench.faults.cases import FAILING, case
 from bench.faults.look import FINDINGS, Finding
 from bench.faults.run import Outcome, carry_out, names
 from bench.report import Row, Target, publish
@@ -26,6 +29,9 @@ CASES = 1_000
 KINDS_MIN = 60
 CASES_A_CORE = 2
 """At once, because a case mostly waits."""
+_BENCH = os.getpid()
+_PR_SET_PDEATHSIG = 1
+"""sys/prctl.h."""
 
 
 def main() -> int:
@@ -35,12 +41,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", type=int, help="one seed, and say all of it; nothing is kept")
     given = parser.parse_args()
-    interrupt.install()
     seeds = [given.only] if given.only is not None else range(given.first, given.first + given.cases)
+    if any(case(seed).fault in FAILING for seed in seeds):
+        failing.build()
+    interrupt.install()
     outcomes = []
     # At a signal the cases that run come to their end, and no other begins. The lab of one case must not keep
     # the file system of another mounted.
-    with ProcessPoolExecutor(CASES_A_CORE * (os.cpu_count() or 1), initializer=memory.own_mounts) as pool:
+    with ProcessPoolExecutor(CASES_A_CORE * (os.cpu_count() or 1), initializer=join) as pool:
         for outcome in pool.map(run, seeds):
             outcomes.append(outcome)
             print(line(outcome), file=sys.stderr, flush=True)
@@ -50,12 +58,23 @@ def main() -> int:
     return 0 if publish("faults", rows(outcomes), runs, keep=given.only is None) else 1
 
 
+def join() -> None:
+    """Has this process, which is to run cases, end its case when the bench is killed. Needs root."""
+    memory.own_mounts()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def run(seed: int) -> Outcome:
     """The case of a seed, in a folder in memory of its own. A case that breaks is a finding: others go on."""
     drawn, began = case(seed), time.monotonic()
     try:
         with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
             return carry_out(drawn, Path(folder))
+    except interrupt.Interrupted:
+        # If the bench was killed, nobody takes an outcome, or gives another case.
+        if os.getppid() != _BENCH:
+            os._exit(1)
+        raise
     except (HowdahError, OSError, subprocess.SubprocessError) as error:
         broken = (Finding("no verdict", repr(error)),)
         lasted_s = time.monotonic() - began

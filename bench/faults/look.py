@@ -19,6 +19,7 @@ FINDINGS = (
     "unclear error",
     "hangs",
     "flipped bit not told",
+    "failed disk not told",
     "no verdict",
 )
 """What a case may not show. The last is a case that could not be carried out."""
@@ -96,6 +97,12 @@ class Look:
         if strange:
             found.append(Finding("leftover", f"{when}, and {_some(strange)} are left"))
         return found
+
+    def places(self) -> set[Path]:
+        """The paths of all that a version of the source or the target had, and of the folders above them."""
+        roots = self._scene.source, self._scene.where
+        below = {root / name for root in roots for tree in self._versions for name in tree}
+        return {*roots, self._scene.target, *below}
 
     def _tree(self, root: Path) -> Tree:
         return trees.tree(root, kept=self._scene.case.shape in KEPT)

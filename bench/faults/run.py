@@ -17,6 +17,7 @@ from bench import memory
 from bench.faults import lies, tap, trees
 from bench.faults.cases import (
     DISK_FAULTS,
+    FAILING,
     KEPT,
     LIES,
     LINK_FAULTS,
@@ -27,6 +28,7 @@ from bench.faults.cases import (
     Case,
 )
 from bench.faults.disk import Disk
+from bench.faults.failing import FailingDisk
 from bench.faults.look import BESIDE, Finding, Look
 from bench.faults.strikes import Scene, strike
 from howdah import lab
@@ -89,11 +91,16 @@ def carry_out(case: Case, folder: Path) -> Outcome:
             trees.make_extraneous(target / "source", BESIDE)
         if ext4:
             ext4.flush()
+        failing = None
+        if case.fault in FAILING:
+            kept = source.parent if FAILING[case.fault].what == "reads" else room
+            failing = stack.enter_context(FailingDisk(kept, folder / "failing"))
         crossing_bytes = trees.size_bytes(source) * _HEADERS
         # The link's clock begins when it is up, which is when the copy begins.
         changes_s = _LOGIN_S + crossing_bytes * 8 / RATE_BPS * PARTS.get(case.moment, 0.0) + case.after_s
         wan = stack.enter_context(lab.started(_link(case, changes_s), sshd=True))
-        scene = Scene(case, wan, source, target, room, ext4, folder / "taps", crossing_bytes, changes_s)
+        taps = folder / "taps"
+        scene = Scene(case, wan, source, target, room, ext4, taps, crossing_bytes, changes_s, failing)
         return _Run(scene, folder, began).carry_out()
 
 
@@ -156,6 +163,8 @@ class _Run:
         """The copy that something happens to, and what it leaves."""
         code, said = self.copy(strike)
         self.look.source_again()
+        if self.scene.failing:
+            self.find_untold(self.scene.failing, code, said)
         if self.struck and self.scene.disk and not self.scene.disk.restart(self.scene.wan):
             self.find("hangs", f"exit code {code}, and its file system stays in use")
             return code, said
@@ -165,6 +174,13 @@ class _Run:
         if code == 0 and self.case.fault not in (*SOURCE_FAULTS, "target removed"):
             self.find_all(self.look.at_both_sides("the copy said that all was well"))
         return code, said
+
+    def find_untold(self, failing: FailingDisk, code: int, said: str) -> None:
+        """Has the disk be well again, and looks whether the copy has told that it failed."""
+        self.struck = failing.be_well() > 0
+        if self.struck:
+            untold = failing.untold(FAILING[self.case.fault].what, code, said, self.look.places())
+            self.find("failed disk not told" if untold else None, untold)
 
     def copy_to_a_liar(self) -> tuple[int, str]:
         """The copy after which the disk gives back something else, and what is told of it."""
@@ -194,8 +210,9 @@ class _Run:
 
     def copy(self, strike: Callable[[Scene, Process], bool] | None, *options: str) -> tuple[int, str]:
         """Runs the command; its exit code and what it said."""
-        target = f"{self.scene.target}{'' if self.case.shape == 'one file' else '/'}"
-        places = [str(self.source), f"far:{target}"] if self.case.push else [f"far:{self.source}", target]
+        source, target = map(self.scene.seen, (self.source, self.scene.target))
+        whole = f"{target}{'' if self.case.shape == 'one file' else '/'}"
+        places = [str(source), f"far:{whole}"] if self.case.push else [f"far:{source}", whole]
         how = [*options, *([] if self.case.encrypt else ["--plaintext"])]
         how += ["-aHAXS"] if self.case.shape in KEPT else []
         how += ["--delete"] if self.case.shape in MIRRORS else []

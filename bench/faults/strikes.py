@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.faults import late, tap, trees
-from bench.faults.cases import LATE_MOMENTS, LINK_FAULTS, PARTS, SOURCE_FAULTS, Case, Fault
+from bench.faults.cases import FAILING, LATE_MOMENTS, LINK_FAULTS, PARTS, SOURCE_FAULTS, Case, Fault
 from bench.faults.disk import Disk
+from bench.faults.failing import FailingDisk
 from bench.processes import FAR, NEAR, Words, running
 from howdah.lab import Lab
 from howdah.lab.session import Process
@@ -54,6 +55,8 @@ class Scene(NamedTuple):
     """What crosses the link of the source's bytes, with the headers of IP and TCP."""
     link_changes_s: float
     """When the link changes, of its own clock."""
+    failing: FailingDisk | None = None
+    """What shows the copy its source or its target, if that is to fail."""
 
     @property
     def own_disk(self) -> Disk:
@@ -63,9 +66,20 @@ class Scene(NamedTuple):
         return self.disk
 
     @property
+    def failing_disk(self) -> FailingDisk:
+        """The disk of a case whose fault is one that fails."""
+        if self.failing is None:
+            raise AssertionError("the case was given no disk that fails")
+        return self.failing
+
+    @property
     def where(self) -> Path:
         """Where the source is at the target."""
         return self.target if self.case.shape == "one file" else self.target / "source"
+
+    def seen(self, path: Path) -> Path:
+        """The path by which the copy finds what is at ``path``."""
+        return self.failing.path(path) if self.failing else path
 
     @property
     def sender(self) -> str:
@@ -100,6 +114,10 @@ def _act(scene: Scene, copy: Process) -> bool:
         with contextlib.suppress(ProcessLookupError):
             os.kill(copy.pid, signal.SIGCONT)
         return struck
+    if fault in FAILING:
+        failing = FAILING[fault]
+        scene.failing_disk.fail(failing.what, None if failing.once else scene.case.lasts_s)
+        return True
     if fault in SOURCE_FAULTS:
         trees.change(scene.source, fault)
         return True

@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from requirement import missing
@@ -13,17 +14,22 @@ from requirement import missing
 import bench.faults.__main__ as faults
 from bench.faults import late, trees
 from bench.faults.cases import (
+    FAILING,
     FAULTS,
     KINDS,
+    LATE_FAILURES,
     LATE_FAULTS,
     LATE_MOMENTS,
     LIES,
     MOMENTS,
     SHAPES,
+    TREES,
+    Failure,
     Moment,
     case,
 )
 from bench.faults.disk import flip
+from bench.faults.failing import FailingDisk
 from bench.faults.look import BESIDE, FINDINGS, Finding, Look
 from bench.faults.run import Outcome
 from bench.faults.strikes import Scene
@@ -54,6 +60,8 @@ def test_a_fault_comes_at_every_moment_and_a_lie_of_a_disk_when_all_is_written()
     for fault in FAULTS:
         moments = {moment for other, moment in KINDS if other == fault}
         late = set(LATE_MOMENTS) if fault in LATE_FAULTS else set()
+        if fault in FAILING:
+            late = {moment for moment, failures in LATE_FAILURES.items() if FAILING[fault].what in failures}
         assert moments == ({"written"} if fault in LIES else set(MOMENTS) | late)
     assert len(KINDS) >= faults.KINDS_MIN
 
@@ -63,7 +71,8 @@ def test_many_cases_go_both_ways_in_all_shapes_and_each_replays() -> None:
     assert cases == [case(seed) for seed in range(MANY)]
     for fault in FAULTS:
         of_it = [each for each in cases if each.fault == fault]
-        assert {each.shape for each in of_it} == set(SHAPES)
+        makes_folders = fault in FAILING and FAILING[fault].what == "folders"
+        assert {each.shape for each in of_it} == set(TREES if makes_folders else SHAPES)
         ways = {True} if fault == "disk flips a bit before it is read again" else {True, False}
         assert {each.push for each in of_it} == ways
     for moment, shapes in LATE_MOMENTS.items():
@@ -75,12 +84,17 @@ def test_many_cases_go_both_ways_in_all_shapes_and_each_replays() -> None:
 def test_a_fault_that_did_not_strike_is_no_kind_of_point() -> None:
     whole = [outcome(seed) for seed in range(len(KINDS))]
     assert by_name(whole)["kinds of point in a transfer"].value == len(KINDS)
-    some = [outcome(seed, struck=seed % 3 == 0) for seed in range(len(KINDS))]
+    some = [outcome(seed, struck=seed % 5 == 0) for seed in range(len(KINDS))]
     table = by_name(some)
     assert table["in which the fault met the copy"].value == table["kinds of point in a transfer"].value
     assert table["kinds of point in a transfer"].met is False
     assert "not struck" in faults.line(some[1])
     assert "not struck" not in faults.line(some[0])
+
+
+def test_a_disk_fails_each_time_and_in_two_ways() -> None:
+    assert Counter(failing.what for failing in FAILING.values()) == dict.fromkeys(get_args(Failure), 2)
+    assert Counter(failing.once for failing in FAILING.values()) == {True: 7, False: 7}
 
 
 @pytest.mark.parametrize("what", FINDINGS)
@@ -98,6 +112,39 @@ def test_a_case_that_breaks_is_a_finding_and_did_not_strike(monkeypatch: pytest.
     assert (found.struck, found.fault) == (False, case(7).fault)
     assert [each.what for each in found.findings] == ["no verdict"]
     assert "no lab today" in found.findings[0].detail
+
+
+TOLD = (
+    "howdah: far end: cannot write {}: its disk has failed (Input/output error); look into the kernel's log "
+    "(dmesg), and run the same command again when the disk is well\n"
+)
+
+
+def test_a_disk_that_failed_is_told_of_by_the_words_for_it_and_a_place_on_it() -> None:
+    room = Path("/room")
+    disk = FailingDisk(room, Path("/failing"))
+    names = {room / "target", room / "target/source/a b", Path("/sender/source/a b")}
+
+    def untold(said: str, what: Failure = "writes", code: int = 1) -> bool:
+        return disk.untold(what, code, said, names) is not None
+
+    for place in ("target/source/a b", "target/source/.a b.howdah-part", "target/", "target"):
+        assert not untold(TOLD.format(f"/failing/{place}"))
+    for place in ("target/source/c", "", "target/source/a b/c"):
+        assert untold(TOLD.format(f"/failing/{place}"))
+    link = TOLD.replace("write", "link").format("/failing/target/source/{} to /failing/target/{}")
+    assert not untold(link.format("a b", "c"))
+    assert untold(link.format("c", "source/a b"))
+    # Not by the path of the folder that the disk shows, which is well.
+    assert untold(TOLD.format("/room/target/source/a b"))
+    for said in (
+        "",
+        "howdah: its disk has failed",
+        "howdah: cannot write /failing/target: no such file or folder",
+    ):
+        assert untold(said)
+    # Bytes that were lost are never all well; what was tried again may be.
+    assert [untold("", what, 0) for what in get_args(Failure)] == [True] * 3 + [False] * 4
 
 
 def test_a_bit_is_flipped_where_the_image_has_the_part_and_nowhere_else(tmp_path: Path) -> None:

@@ -111,15 +111,26 @@ fn in_words(action: &str, path: &[u8], error: &io::Error) -> String {
             "cannot {action} {path}: it leads out of the folder that this login reaches; \
                  name a path in it"
         ),
-        Some(libc::EIO) => format!(
-            "cannot {action} {path}: its disk has failed ({}); look into the kernel's log (dmesg), and run the same \
-                 command again when the disk is well",
-            plain(error)
-        ),
         Some(libc::EMFILE | libc::ENFILE) => {
             format!("cannot {action} {path}: too many open files; raise it with: ulimit -n 4096")
         }
-        _ => format!("cannot {action} {path}: {}", plain(error)),
+        _ => format!("cannot {action} {path}: {}", reason_of(error)),
+    }
+}
+
+/// Why something cannot be done with a file or folder, in words that go on with it and end the line.
+pub(crate) fn reason(error: impl Into<io::Error>) -> String {
+    reason_of(&error.into())
+}
+
+fn reason_of(error: &io::Error) -> String {
+    let plain = plain(error);
+    match error.raw_os_error() {
+        Some(libc::EIO) => format!(
+            "its disk has failed ({plain}); look into the kernel's log (dmesg), and run the same command again when \
+                 the disk is well"
+        ),
+        _ => plain,
     }
 }
 

@@ -6,7 +6,9 @@ pub mod part_journals {
     //! First any bytes are read as a journal, then a journal is written, cut and read again. Beside it an account is kept
     //! of the parts that were noted: nothing else may be found, and all of that must be.
 
+    use std::collections::BTreeSet;
     use std::fs::{File, FileTimes};
+    use std::iter::repeat_n;
     use std::os::unix::fs::FileExt;
     use std::time::{Duration, SystemTime};
 
@@ -27,9 +29,9 @@ pub mod part_journals {
     /// Records that are written at most, unless there are more parts than half of them, and how many are read.
     const MANY_RECORDS: usize = 4096;
     const MAX_RECORDS: usize = 4 * MANY_RECORDS;
-    /// Memory for records that are read, and for the parts that they make.
+    /// Memory for records that are read, and for each part that they make.
     const MEMORY: usize = 64 << 10;
-    const MEMORY_PER_RECORD: usize = 16 + 64;
+    const MEMORY_PER_PART: usize = 64;
     /// More than are written in a row by one input without need.
     const MOST_STEPS: usize = 64;
 
@@ -78,11 +80,13 @@ pub mod part_journals {
     fn judge_read(part: &File, size: u64, input: &mut Input<'_>) {
         let (wrong, at, cut) = (input.byte(), input.below(HEADER_BYTES), input.u16());
         let often = input.byte();
-        let spans = spans(input, size);
-        let mut records: Vec<u8> = spans.iter().flat_map(|span| record(*span)).collect();
-        if often == 255 {
-            records = records.repeat(1 + MAX_RECORDS / spans.len().max(1));
+        let mut spans = spans(input, size);
+        if let (255, Some(&first)) = (often, spans.first()) {
+            // So many that only the first half of the others is read.
+            let others = spans.len().min(MAX_RECORDS) / 2;
+            spans.splice(..0, repeat_n(first, MAX_RECORDS - others));
         }
+        let records: Vec<u8> = spans.iter().flat_map(|span| record(*span)).collect();
         let mut trailer = header(size).to_vec();
         trailer[at] ^= wrong;
         trailer.extend(&records);
@@ -98,7 +102,9 @@ pub mod part_journals {
             .len()
             .saturating_sub(size);
         let whole = (left as usize).saturating_sub(HEADER_BYTES) / RECORD_BYTES;
-        let most = MEMORY + MEMORY_PER_RECORD * whole.min(MAX_RECORDS);
+        let noted = &spans[..spans.len().min(whole).min(MAX_RECORDS)];
+        let parts: BTreeSet<_> = noted.iter().map(|span| (span.offset, span.len)).collect();
+        let most = MEMORY + RECORD_BYTES * whole.min(MAX_RECORDS) + MEMORY_PER_PART * parts.len();
         let journal = within(most, || read(part, size));
         let is_sound = wrong == 0 && left >= HEADER_BYTES as u64;
         assert_eq!(
@@ -109,14 +115,21 @@ pub mod part_journals {
         let Some(mut journal) = journal else {
             return;
         };
-        let noted = &spans[..spans.len().min(whole).min(MAX_RECORDS)];
+        assert_found(&journal.found(), noted, size);
+        // What is noted next comes behind all records, also those that say nothing.
+        let next = Span {
+            offset: 0,
+            len: UNIT.min(size),
+        };
+        journal.add(part, next).expect("it has room");
         let found = journal.found();
-        assert_found(&found, noted, size);
+        assert_found(&found, &[noted, &[next]].concat(), size);
+        assert_eq!(again(part, size), found, "it reads what it has added");
         journal.write(part).expect("it has room");
         let there = part.metadata().expect("it is there").len() - size;
-        let most = noted.iter().filter(|span| is_inside(**span, size)).count();
+        let inside = noted.iter().filter(|span| is_inside(**span, size)).count();
         assert!(
-            there <= (HEADER_BYTES + most * RECORD_BYTES) as u64,
+            there <= (HEADER_BYTES + (inside.min(parts.len()) + 1) * RECORD_BYTES) as u64,
             "nothing else is left"
         );
         assert_eq!(again(part, size), found, "it reads what it writes");
@@ -124,8 +137,9 @@ pub mod part_journals {
 
     /// A file that has the size and perhaps the time of its source.
     fn judge_complete(part: &File, size: u64, input: &mut Input<'_>) {
-        let (later, shorter) = (input.byte(), u64::from(input.byte()));
-        put(part, size.saturating_sub(shorter), &[]);
+        let (later, shorter, longer) = (input.byte(), input.byte(), input.byte());
+        let left = size.saturating_sub(shorter.into());
+        put(part, left, &vec![255; longer.into()]);
         let since = match later {
             // Some file systems keep whole seconds.
             255 => Duration::from_secs(MTIME_NS.unsigned_abs() / 1_000_000_000),
@@ -134,7 +148,7 @@ pub mod part_journals {
         let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + since);
         part.set_times(times).expect("it has a time");
         let journal = read(part, size);
-        let is_whole = [0, 255].contains(&later) && shorter.min(size) == 0;
+        let is_whole = [0, 255].contains(&later) && left + u64::from(longer) == size;
         assert_eq!(journal.is_some(), is_whole, "a whole file has its time");
         if let Some(journal) = journal {
             let all = [Span {
@@ -322,6 +336,15 @@ pub mod part_journals {
             vec![8, 0, 1, 0, 0],
             vec![8, 9, 1, 1, 0],
             vec![8, 9, 1, 255, 0],
+            vec![8, 9, 1, 0, 0, 3],
+            [
+                vec![63, 0, 2, 0, 0, 0, 0, 255, 0],
+                near(0, 4),
+                near(8, 4),
+                near(16, 4),
+                near(24, 4),
+            ]
+            .concat(),
             [
                 vec![8, 0, 0, 3],
                 near(0, 4),

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{TransferError, plain};
+use crate::error::{TransferError, reason};
 use crate::tree::content::{Contents, name_hash};
 use crate::tree::destination::{open_folder, open_unmounted};
 use crate::tree::filter_file;
@@ -505,7 +505,7 @@ impl Run<'_> {
     /// Says that something stays because this end may or can not.
     fn cannot(&mut self, action: &str, shown: &str, error: Errno) {
         self.found.failed += 1;
-        let why = plain(&error.into());
+        let why = reason(error);
         (self.search.warn)(format!("cannot {action} {shown}: {why}; it stays"));
     }
 

@@ -9,7 +9,7 @@ use howdah_wire::{Attributes, FileFlags, Keep, Owner, Xattrs, printable};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxFlags, Uid};
 use rustix::io::Errno;
 
-use crate::error::plain;
+use crate::error::reason;
 use crate::tree::destination::{Destination, times};
 use crate::tree::flags::{self, Flags};
 use crate::tree::new_modes::{NEW_MODE, left, umask};
@@ -216,7 +216,7 @@ impl Metadata {
                 None
             }
             Err(error) => {
-                let (path, why) = (printable(display), plain(&error.into()));
+                let (path, why) = (printable(display), reason(error));
                 Some(format!("cannot set the flags of {path}: {why}"))
             }
         }
@@ -450,7 +450,7 @@ impl Metadata {
         let mended = for_whom_it_is(there.st_mode & 0o7777 & !granted, of, &file)
             .and_then(|own| self.give_mode(&file, attributes.mode & granted | own, display));
         mended.err().map(|error| {
-            let (path, why) = (printable(display), plain(&error.into()));
+            let (path, why) = (printable(display), reason(error));
             format!("cannot set the mode of {path}: {why}")
         })
     }
@@ -493,6 +493,6 @@ fn missing(there: &Stat, user: Option<u32>, group: Option<u32>) -> (Option<Uid>,
 }
 
 fn owner_refused(display: &[u8], error: Errno) -> String {
-    let (path, why) = (printable(display), plain(&error.into()));
+    let (path, why) = (printable(display), reason(error));
     format!("cannot set the owner of {path}: {why}")
 }

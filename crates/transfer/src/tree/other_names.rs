@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::end::abort::lock;
-use crate::error::{TransferError, plain};
+use crate::error::{TransferError, reason};
 use crate::tree::destination::{link_open, temporary_name};
 use crate::tree::later::Later;
 use crate::tree::needed::{is_file_of, is_newer};
@@ -96,7 +96,7 @@ impl Placement {
             let shown = printable(&destination.display);
             TransferError::Here(format!("cannot link {shown} to {first_shown}: {why}"))
         };
-        let failed = |error: Errno| refused(&plain(&error.into()));
+        let failed = |error: Errno| refused(&reason(error));
         let Some(within) = &target.folder else {
             return Ok(());
         };

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
-use crate::error::{TransferError, plain};
+use crate::error::{TransferError, reason};
 use crate::tree::destination::{Destination, open_as_path, temporary_name};
 use crate::tree::draft::Draft;
 use crate::tree::durable;
@@ -268,7 +268,7 @@ impl Placement {
             Unusable::Foreign(why) => Some(because(why)),
             // Said once: it is so with all of them.
             Unusable::Failed(_) if self.without_parts.swap(true, Ordering::Relaxed) => None,
-            Unusable::Failed(error) => Some(because(&plain(&error.into()))),
+            Unusable::Failed(error) => Some(because(&reason(error))),
         };
         Ok((draft, why))
     }

@@ -8,7 +8,7 @@ use howdah_wire::{Extraneous, Kind, printable};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use crate::error::{TransferError, plain};
+use crate::error::{TransferError, reason};
 use crate::tree::destination::open_folder;
 use crate::tree::extraneous::{Candidate, Candidates};
 use crate::tree::folders::OWNER_MODE;
@@ -49,7 +49,7 @@ pub fn remove(
                 let why = match error {
                     Errno::NOTEMPTY => "something new is in it".to_owned(),
                     Errno::WOULDBLOCK => "another copy is writing it".to_owned(),
-                    error => plain(&error.into()),
+                    error => reason(error),
                 };
                 warn(format!("cannot remove {shown}: {why}"));
             }

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::end::abort::lock;
-use crate::error::{TransferError, plain};
+use crate::error::{TransferError, reason};
 use crate::tree::destination::open_folder;
 use crate::tree::durable::lost;
 use crate::tree::metadata::NotKept;
@@ -65,12 +65,12 @@ impl Placement {
                             .give_time(&open, attributes.mtime_ns, &display)
                     };
                     let error = other_time.then(give)?.err()?;
-                    let (path, why) = (printable(&display), plain(&error.into()));
+                    let (path, why) = (printable(&display), reason(error));
                     Some(format!("cannot set the time of {path}: {why}"))
                 })
             }
             Err(error) => {
-                let (path, why) = (printable(&display), plain(&error.into()));
+                let (path, why) = (printable(&display), reason(error));
                 Some(format!("cannot set owner and mode of {path}: {why}"))
             }
         }
@@ -191,7 +191,7 @@ impl Placement {
             }
         });
         Ok(given.unwrap_or_else(|error| {
-            let (path, why) = (printable(&display), plain(&error.into()));
+            let (path, why) = (printable(&display), reason(error));
             Some(format!("cannot set the attributes of {path}: {why}"))
         }))
     }

@@ -9,7 +9,7 @@ use howdah_wire::{Attributes, Keep, Special, TreePath, Xattrs, XattrsSum, printa
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::error::plain;
+use crate::error::reason;
 use crate::tree::entry::{Inode, Kind};
 use crate::tree::flags::There;
 use crate::tree::source::Sources;
@@ -98,8 +98,8 @@ impl Sources {
         }
         let read = || {
             let file = self.open_as_path(source, path, kind);
-            let file = file.map_err(|error| plain(&error.into()))?;
-            let stat = rustix::fs::fstat(&file).map_err(|error| plain(&error.into()))?;
+            let file = file.map_err(reason)?;
+            let stat = rustix::fs::fstat(&file).map_err(reason)?;
             if FileType::from_raw_mode(stat.st_mode) != kind {
                 return Err("it has changed since it was found; run the same command again".into());
             }
@@ -130,7 +130,7 @@ impl Sources {
         match xattrs::read(of, scope, &self.owners.names) {
             Ok(Some(all)) => Ok(all),
             Ok(None) => Err(format!("they take more than {MAX_XATTRS_BYTES} bytes")),
-            Err(error) => Err(plain(&error.into())),
+            Err(error) => Err(reason(error)),
         }
     }
 

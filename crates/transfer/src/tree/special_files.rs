@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use std::os::fd::AsRawFd;
 
-use crate::error::{TransferError, plain};
+use crate::error::{TransferError, reason};
 use crate::tree::destination::{Destination, open_as_path, temporary_name};
 use crate::tree::metadata::{Metadata, NotKept};
 use crate::tree::place::{Placement, not_asked_for};
@@ -99,7 +99,7 @@ impl Placement {
     ) -> Result<NotKept, TransferError> {
         let (folder, name) = (&destination.folder, destination.name.as_slice());
         let failed = |error: Errno| {
-            let (path, why) = (printable(&destination.display), plain(&error.into()));
+            let (path, why) = (printable(&destination.display), reason(error));
             TransferError::Here(format!("cannot make {path}: {why}"))
         };
         let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);

@@ -12,7 +12,7 @@ use howdah_wire::{AccountNames, Keep, Xattr, Xattrs, printable};
 use rustix::fs::{FileType, XattrFlags};
 use rustix::io::Errno;
 
-use crate::error::plain;
+use crate::error::reason;
 use crate::tree::owners::{HostNames, Receivers};
 
 /// Longest list of names, and longest value (Linux `XATTR_LIST_MAX`, `XATTR_SIZE_MAX`), in bytes.
@@ -274,6 +274,6 @@ pub fn give(
 
 /// Why an attribute could not be set, in words.
 pub fn refused(display: &[u8], (name, error): (Vec<u8>, Errno)) -> String {
-    let (path, name, why) = (printable(display), printable(&name), plain(&error.into()));
+    let (path, name, why) = (printable(display), printable(&name), reason(error));
     format!("cannot set attribute {name} of {path}: {why}")
 }

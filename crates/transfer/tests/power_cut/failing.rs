@@ -1,17 +1,17 @@
 //! Copies to a disk that fails with EIO in the middle, and to one that loses what the page cache still has.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fuser::BackgroundSession;
+use howdah_failing::{Fault, Told};
 use rustix::fs::FlockOperation;
 use serde_json::json;
 
 use super::ends::{Ends, content, job};
-use super::failures::{Fault, Told};
-use super::losing;
 use super::machine::DISK_BYTES;
 use super::{MIB, listing, make_ext4, own_mounts, run, tree};
 
@@ -31,7 +31,7 @@ impl Failing {
             fs::create_dir(base.path().join(name)).unwrap();
         }
         let (kept, disk) = (base.path().join("kept"), base.path().join("disk"));
-        let (mounted, told) = losing::mount(&kept, &disk).unwrap();
+        let (mounted, told) = howdah_failing::mount(&kept, &disk).unwrap();
         Self {
             _mounted: mounted,
             told,
@@ -81,13 +81,52 @@ pub fn a_disk_that_fails_ends_a_copy_that_names_the_file_and_goes_on_when_it_is_
             let before = failing.told.failed();
             failing.told.fail(fault.clone());
             let error = ends.result().unwrap_err();
-            failing.told.fail(Fault::None);
+            failing.told.be_well();
             assert!(failing.told.failed() > before, "nothing has failed");
             assert_clear(&error, &target);
             assert_no_wrong_byte(&target, &source);
             Ends::run(&job).unwrap();
             assert_eq!(listing(&target), expected, "{number} {direction}");
         }
+    }
+}
+
+/// What is left out where everything else is copied: the error says the same of the disk.
+pub fn a_disk_that_fails_is_named_where_a_link_or_an_attribute_is_left_out() {
+    let failing = Failing::new();
+    let source = failing.at("source");
+    for direction in ["push", "pull"] {
+        let target = failing.at("disk").join(direction);
+        let mut job = job(direction, &[&source.join(".")], &target);
+        job["destination_is_folder"] = json!(true);
+        job["keep"] = json!({"hard_links": true});
+        let one = source.join("one");
+        fs::write(&one, content(4000)).unwrap();
+        Ends::run(&job).unwrap();
+        let link = || fs::hard_link(&one, source.join("other")).unwrap();
+        let mode = || fs::set_permissions(&one, Permissions::from_mode(0o640)).unwrap();
+        let changes: [(&dyn Fn(), Fault, &str, &str); 2] = [
+            (&link, Fault::Names, "link", "other"),
+            (&mode, Fault::Attributes, "set the mode of", "one"),
+        ];
+        for (change, fault, action, name) in changes {
+            change();
+            let before = failing.told.failed();
+            failing.told.fail(fault);
+            let outcome = Ends::run(&job).unwrap();
+            failing.told.be_well();
+            let failed = failing.told.failed();
+            assert!(failed > before, "nothing has failed: {action}");
+            let said = outcome["left_out"].to_string();
+            let named = format!("cannot {action} {}", target.join(name).display());
+            assert!(said.contains(&named), "{direction}: {said}");
+            assert_clear(&said, &target);
+            assert_eq!(Ends::run(&job).unwrap()["left_out"], json!([]));
+        }
+        let there = fs::metadata(target.join("other")).unwrap();
+        assert_eq!((there.nlink(), there.mode() & 0o7777), (2, 0o640));
+        fs::remove_dir_all(&source).unwrap();
+        fs::create_dir(&source).unwrap();
     }
 }
 
@@ -163,7 +202,7 @@ pub fn a_part_that_was_lost_and_told_of_to_another_program_is_not_taken_for_writ
         assert!(losing.0.told.failed() > before);
         part.sync_data().expect("it is told once");
         drop(part);
-        losing.0.told.fail(Fault::None);
+        losing.0.told.be_well();
         let outcome = Ends::run(&job).unwrap();
         let resumed = outcome["bytes_resumed"].as_u64().unwrap();
         assert!(resumed >= 4 * MIB as u64, "{resumed} bytes were there");

@@ -11,8 +11,6 @@ mod ends;
 mod copies;
 mod excluded;
 mod failing;
-mod failures;
-mod losing;
 mod machine;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
@@ -32,6 +30,7 @@ use serde_json::json;
 use ends::{Ends, content, job};
 use failing::{
     a_disk_that_fails_ends_a_copy_that_names_the_file_and_goes_on_when_it_is_well,
+    a_disk_that_fails_is_named_where_a_link_or_an_attribute_is_left_out,
     a_part_that_was_lost_and_told_of_to_another_program_is_not_taken_for_written,
 };
 use privilege::tests;
@@ -268,6 +267,7 @@ fn main() -> ExitCode {
         a_copy_without_sync_flushes_nothing,
         a_power_cut_in_a_file_loses_what_was_not_on_the_disk_and_no_more,
         a_disk_that_fails_ends_a_copy_that_names_the_file_and_goes_on_when_it_is_well,
+        a_disk_that_fails_is_named_where_a_link_or_an_attribute_is_left_out,
         a_part_that_was_lost_and_told_of_to_another_program_is_not_taken_for_written,
     ];
     privilege::run([(privilege::missing_root(), needing)])
