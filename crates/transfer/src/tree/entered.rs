@@ -84,6 +84,9 @@ impl Placement {
         };
         self.open_to_owner(source, target, relative, &folder, LOOK_MODE);
         let folder = Arc::new(folder);
+        if is_top {
+            self.note_top(source, &folder);
+        }
         self.keep_open(key, &folder, false);
         Ok(folder)
     }

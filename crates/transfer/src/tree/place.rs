@@ -22,6 +22,7 @@ use crate::tree::folders::{Folder, FolderMode, Folders};
 use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
+use crate::tree::moved::Led;
 use crate::tree::new_modes::is_unfinished;
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
@@ -39,6 +40,7 @@ pub struct Placement {
     /// The folder in which an offered file was looked for last: the source, the path, and the open folder.
     pub(super) looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     pub(super) folders: Mutex<Folders>,
+    pub(super) led: Led,
     /// Locked while a folder with a mark is made.
     pub(super) marking: Mutex<()>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
@@ -76,6 +78,7 @@ impl Placement {
             open: Mutex::default(),
             looked_into: Mutex::default(),
             folders: Mutex::default(),
+            led: Led::default(),
             marking: Mutex::default(),
             other_names: Mutex::default(),
             room: Arc::default(),
