@@ -7,7 +7,8 @@
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. `room` takes away what is in
-//! the way of something else, or has it wait in `later` for the removal. What cannot be written is `refused`, and left out.
+//! the way of something else, or has it wait in `later` for the removal. Where a file system takes several names for one, `folding`
+//! tells which of them are taken. What cannot be written is `refused`, and left out.
 //! `moved` looks in the end whether paths lead to what was copied. Where the near
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
@@ -27,6 +28,7 @@ mod finish;
 pub mod first_names;
 pub mod flags;
 pub mod folders;
+mod folding;
 pub mod handover;
 pub mod holes;
 pub mod inlet;

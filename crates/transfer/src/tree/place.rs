@@ -19,6 +19,7 @@ use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::entered::OpenFolders;
 use crate::tree::folders::{Folder, FolderMode, Folders};
+use crate::tree::folding::{self, Folding};
 use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
@@ -40,6 +41,8 @@ pub struct Placement {
     /// The folder in which an offered file was looked for last: the source, the path, and the open folder.
     pub(super) looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     pub(super) folders: Mutex<Folders>,
+    /// Of file systems that take several names for one.
+    pub(super) folding: Arc<Folding>,
     pub(super) led: Led,
     /// Locked while a folder with a mark is made.
     pub(super) marking: Mutex<()>,
@@ -78,6 +81,7 @@ impl Placement {
             open: Mutex::default(),
             looked_into: Mutex::default(),
             folders: Mutex::default(),
+            folding: Arc::default(),
             led: Led::default(),
             marking: Mutex::default(),
             other_names: Mutex::default(),
@@ -208,6 +212,8 @@ impl Placement {
             name: name.to_vec(),
             display,
             room: Arc::clone(&self.room),
+            folding: Arc::clone(&self.folding),
+            above: folding::hash(parent),
         })
     }
 
@@ -351,17 +357,22 @@ impl Placement {
             _ => destination.not_made("make link", error),
         };
         let (folder, name) = (&destination.folder, destination.name.as_slice());
+        let mut naming = destination.naming();
         match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
             Err(Errno::EXIST) => {
-                destination.make_room()?;
+                destination.make_room(&mut naming)?;
                 let beside = link_beside(folder, name, link).map_err(failed)?;
-                if let Err(error) = destination.replace_by(&beside) {
+                if let Err(error) = destination.replace_by(&beside, &mut naming) {
                     let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
                     return Err(error);
                 }
             }
-            other => other.map_err(failed)?,
+            other => {
+                other.map_err(failed)?;
+                naming.placed();
+            }
         }
+        drop(naming);
         let display = &destination.display;
         let given = self
             .metadata
