@@ -10,6 +10,7 @@ mod holes;
 mod hostile;
 mod kinds;
 mod listing;
+mod moved;
 mod piped;
 mod resume;
 mod rooted;

@@ -84,7 +84,8 @@ pub fn run(
             .durable(job.sync)
             .deleting(job.delete)
             .named(job.named)
-            .keeping(job.keep, targets.confined),
+            .keeping(job.keep, targets.reach.is_confined())
+            .within(targets.reach),
         job.plan.streams,
         job.sync,
     );
@@ -280,6 +281,7 @@ impl Run<'_> {
             if !dry_run {
                 receiving.place_later(context)?;
                 receiving.finish(context)?;
+                receiving.placement().check_paths()?;
             }
             let _ = context.events.send(Event::InPlace);
             Ok(())

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, Times
 use rustix::io::Errno;
 
 use crate::error::TransferError;
+use crate::tree::folding::{Folding, Naming, Within};
 use crate::tree::reach::INSIDE;
 use crate::tree::room::{Room, device_stays};
 use crate::tree::stat::special;
@@ -28,33 +29,56 @@ pub struct Destination {
     pub top: Arc<OwnedFd>,
     /// What may go for it.
     pub room: Arc<Room>,
+    /// What is known of names that are one.
+    pub(super) folding: Arc<Folding>,
+    /// The folder's path below the target's folder.
+    pub(super) above: u64,
 }
 
 impl Destination {
+    /// Begins to give the name. What it returns must live until that is done.
+    pub(super) fn naming(&self) -> Naming<'_> {
+        let within = Within::Open(self.folder.as_fd());
+        self.folding
+            .naming(self.above, within, &self.name, &self.display)
+    }
+
     /// Removes an empty folder that has the name.
     ///
     /// # Errors
-    /// [`TransferError::InTheWay`] when a folder stays there, or a device.
-    pub(crate) fn make_room(&self) -> Result<(), TransferError> {
+    /// [`TransferError::InTheWay`] when a folder stays there, or a device. [`TransferError::Refused`] when this copy has
+    /// placed what is there under another name.
+    pub(super) fn make_room(&self, naming: &mut Naming<'_>) -> Result<(), TransferError> {
         let (folder, name) = (&self.folder, self.name.as_slice());
-        match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(there) if FileType::from_raw_mode(there.st_mode) == FileType::Directory => {
-                self.room.make_for_file(self)
-            }
-            Ok(there) => device_stays(&there, &self.display).map_or(Ok(()), Err),
-            Err(_) => Ok(()),
+        let Ok(there) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return Ok(());
+        };
+        naming.take()?;
+        let made = match FileType::from_raw_mode(there.st_mode) {
+            FileType::Directory => self.room.make_for_file(self),
+            _ => device_stays(&there, &self.display).map_or(Ok(()), Err),
+        };
+        if made.is_err() {
+            naming.give_back();
         }
+        made
     }
 
     /// Renames `beside` to this name. What has this name is replaced, except a device or a folder that is not empty.
     ///
     /// # Errors
     /// Those of [`Self::make_room`], and [`TransferError::Refused`]. `beside` then stays.
-    pub(crate) fn replace_by(&self, beside: &[u8]) -> Result<(), TransferError> {
+    pub(super) fn replace_by(
+        &self,
+        beside: &[u8],
+        naming: &mut Naming<'_>,
+    ) -> Result<(), TransferError> {
         let (folder, name) = (&self.folder, self.name.as_slice());
-        self.make_room()?;
+        self.make_room(naming)?;
         rustix::fs::renameat(folder, beside, folder, name)
-            .map_err(|error| self.not_placed("write", error))
+            .map_err(|error| self.not_placed("write", error))?;
+        naming.placed();
+        Ok(())
     }
 }
 

@@ -376,18 +376,22 @@ impl Draft {
     /// # Errors
     /// When the name is refused, or another program has removed the file from beside the target.
     /// [`TransferError::InTheWay`] when something with that name is not replaced. [`TransferError::Refused`] when
-    /// this name alone, or the folder, is refused.
+    /// this name alone, or the folder, is refused, or when this copy has placed what is there under another name.
     pub fn give_name(&self) -> Result<(), TransferError> {
         let name = self.destination.name.as_slice();
         let mut beside = lock(&self.beside);
+        let mut naming = self.destination.naming();
         if self.is_to_be_new.load(Ordering::Relaxed) {
             // Where that is refused it has the time of its source, as any copy may.
             let _ = rustix::fs::futimens(&self.file, &now());
         }
         if beside.is_none() {
             match self.link(name) {
-                Ok(()) => return Ok(()),
-                Err(Errno::EXIST) => self.destination.make_room()?,
+                Ok(()) => {
+                    naming.placed();
+                    return Ok(());
+                }
+                Err(Errno::EXIST) => self.destination.make_room(&mut naming)?,
                 Err(error) => return Err(self.destination.not_placed("write", error)),
             }
             let refused = |error| self.destination.not_made("write", error);
@@ -396,7 +400,7 @@ impl Draft {
         }
         if let Some(beside) = &*beside {
             match part::is_named(&self.destination.folder, beside, &self.file) {
-                Ok(true) => self.destination.replace_by(beside)?,
+                Ok(true) => self.destination.replace_by(beside, &mut naming)?,
                 Ok(false) => return Err(self.failed(Errno::NOENT)),
                 Err(error) => return Err(self.failed(error)),
             }

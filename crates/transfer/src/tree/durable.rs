@@ -39,7 +39,7 @@ const MAX_FOLDERS: usize = 64;
 /// When the storage has lost bytes of a file. The error names it.
 pub fn finish_writing(files: &[&Draft], sync: bool) -> Result<(), TransferError> {
     for files in by_system(files)? {
-        let is_local = Kind::of(files[0].descriptor()).local;
+        let is_local = is_local(files[0].descriptor());
         if sync {
             flush(&files, is_local && *SYNCFS_REPORTS)?;
         }
@@ -192,6 +192,11 @@ impl Kind {
             as_one: local || kind.is_ok_and(|kind| FLUSHED_AS_ONE.contains(&kind)),
         }
     }
+}
+
+/// Whether a file system is one of those [`LOCAL`].
+pub(super) fn is_local(something: impl AsFd) -> bool {
+    Kind::of(something).local
 }
 
 #[derive(Debug, Clone)]

@@ -13,6 +13,7 @@ use crate::end::abort::lock;
 use crate::error::TransferError;
 use crate::tree::destination::open_folder;
 use crate::tree::folders::{Folder, FolderMode, OWNER_MODE};
+use crate::tree::folding::{Within, hash};
 use crate::tree::metadata::NotKept;
 use crate::tree::new_modes::{is_unfinished, new_folder_mode};
 use crate::tree::place::{Placement, parent_and_name};
@@ -71,19 +72,36 @@ impl Placement {
                 return Err(TransferError::InTheWay(text));
             }
             let parent = self.folder_to_change(source, target, above)?;
+            self.folding
+                .naming(hash(above), Within::Open(parent.as_fd()), name, &display)
+                .take()?;
             self.room.make_for_folder(&parent, name, &display)?;
             entered = Err(Errno::NOENT);
         }
+        let display = target.display(relative);
+        let naming = |parent| {
+            self.folding
+                .naming(hash(above), Within::Open(parent), name, &display)
+        };
         let folder = match entered {
             Err(Errno::NOENT) => {
                 let parent = self.folder_to_change(source, target, above)?;
-                self.make(target, relative, &parent)?;
+                let mut naming = naming(parent.as_fd());
+                let is_new = self.make(target, relative, &parent)?;
+                naming.folder(relative, is_new)?;
                 enter(&parent, name).map_err(failed)?
             }
-            other => other.map_err(failed)?,
+            other => {
+                let folder = other.map_err(failed)?;
+                naming(parent.as_fd()).folder(relative, false)?;
+                folder
+            }
         };
         self.open_to_owner(source, target, relative, &folder, LOOK_MODE);
         let folder = Arc::new(folder);
+        if is_top {
+            self.note_top(source, &folder);
+        }
         self.keep_open(key, &folder, false);
         Ok(folder)
     }
@@ -116,13 +134,14 @@ impl Placement {
         open.insert(key, Entered { folder, to_change });
     }
 
-    /// Makes a folder that is missing; only its owner may enter until it is complete and gets its own mode.
+    /// Makes a folder that is missing; only its owner may enter until it is complete and gets its own mode. Returns false if
+    /// there is one meanwhile.
     fn make(
         &self,
         target: &Target,
         relative: &[u8],
         parent: &Arc<OwnedFd>,
-    ) -> Result<(), TransferError> {
+    ) -> Result<bool, TransferError> {
         let (above, name) = parent_and_name(relative);
         let is_top = above.is_empty() && target.name.is_some();
         let mode = new_folder_mode(self.metadata.keep.perms);
@@ -132,16 +151,18 @@ impl Placement {
                 let _alone = lock(&self.marking);
                 match enter(parent, name) {
                     Err(Errno::NOENT) => unfinished::make(parent, name, source, mode, self.durable),
-                    _ => Ok(()),
+                    _ => Err(Errno::EXIST),
                 }
             }
             _ => rustix::fs::mkdirat(parent, name, mode),
         };
-        match made {
-            Ok(()) | Err(Errno::EXIST) => {}
+        let is_new = match made {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
             Err(error) => return Err(self.folder_not_made(target, relative, error)),
-        }
-        self.unflushed.note(parent, &target.display(relative))
+        };
+        self.unflushed.note(parent, &target.display(relative))?;
+        Ok(is_new)
     }
 
     /// Opens the folders on the way to an entry to their owner, so that they can be read. If the entry is a folder,

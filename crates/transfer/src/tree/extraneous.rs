@@ -293,6 +293,11 @@ impl Run<'_> {
     /// What becomes of a name that the source has not.
     fn judge(&mut self, here: &Here, name: &[u8]) -> Result<Judged, TransferError> {
         self.search.looked_at.fetch_add(1, Ordering::Relaxed);
+        let placement = self.search.placement;
+        let (_, folder) = placement.relative(here.source, &here.path)?;
+        if !here.goes && placement.folding.keeps(&folder, name) {
+            return Ok(Judged::Stays);
+        }
         let shown = || self.shown(here, name);
         let Ok(path) = here.path.join(name) else {
             self.cannot("remove", &shown(), Errno::NAMETOOLONG);
@@ -365,6 +370,10 @@ impl Run<'_> {
         let Some(root) = &target.folder else {
             return Ok(None);
         };
+        // Another folder of the source is there.
+        if self.search.placement.folding.refusal(&relative).is_some() {
+            return Ok(None);
+        }
         let filtered = self.filtered(source, path);
         let opened = open_folder(root, &relative)
             .and_then(|folder| rustix::fs::fstat(&folder).map(|stat| (folder, stat.st_dev)));

@@ -7,7 +7,9 @@
 //! again there (`part`, `journal`, `spans`, `unfinished`). `reach` bounds what a near end may name, `expand` finds what its patterns name, `filter_file`
 //! reads what else a folder is to be without, and `names` a list of what is to be sent, which `listed` finds. What the
 //! target has and the source has not is found by `content` and `extraneous`, and taken away by `removal`. `room` takes away what is in
-//! the way of something else, or has it wait in `later` for the removal. What cannot be written is `refused`, and left out. Where the near
+//! the way of something else, or has it wait in `later` for the removal. Where a file system takes several names for one, `folding`
+//! tells which of them are taken. What cannot be written is `refused`, and left out.
+//! `moved` looks in the end whether paths lead to what was copied. Where the near
 //! end has a pipe in place of files, `inlet` reads it and `piped_file` is what becomes of that, or `outlet` writes it.
 
 pub mod assembly;
@@ -26,6 +28,7 @@ mod finish;
 pub mod first_names;
 pub mod flags;
 pub mod folders;
+mod folding;
 pub mod handover;
 pub mod holes;
 pub mod inlet;
@@ -34,6 +37,7 @@ pub mod landing;
 pub mod later;
 pub mod listed;
 pub mod metadata;
+mod moved;
 pub mod names;
 pub mod needed;
 pub mod needed_other;

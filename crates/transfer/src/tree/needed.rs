@@ -75,7 +75,9 @@ impl Placement {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
-            if let Some(why) = self.foreseen_refusal(file, target, &relative, there) {
+            let foreseen = self.foreseen_refusal(file, target, &relative, there);
+            let of_another = || self.foresee_there(target, folder, &relative, there);
+            if let Some(why) = foreseen.or_else(of_another) {
                 not_kept(why);
                 return Ok(Need::LeftOut);
             }
@@ -87,6 +89,13 @@ impl Placement {
                 only_look,
             )));
         };
+        if looked.is_ok()
+            && skipped != Skipped::IfEqual
+            && let Err(refused) = self.find_there(target, folder, &relative, false)
+        {
+            not_kept(refused.to_string());
+            return Ok(Need::LeftOut);
+        }
         let need = match (skipped, &looked) {
             (Skipped::IfEqual, _) => return Ok(Need::Comparison),
             (Skipped::Same, Ok(stat)) => {
@@ -145,6 +154,10 @@ impl Placement {
         };
         match self.look(file.source, folder, &relative) {
             Ok(stat) if same && is_file_of(&stat, file.size) => {
+                if let Err(refused) = self.find_there(target, folder, &relative, false) {
+                    not_kept(refused.to_string());
+                    return Ok(Need::LeftOut);
+                }
                 let need = self.give_same(target, &relative, file, &stat, only_look, not_kept);
                 if !only_look {
                     self.note_skipped(file, target, &relative, &stat)?;
@@ -153,7 +166,9 @@ impl Placement {
             }
             there => {
                 let there = there.as_ref().map_err(|error| *error);
-                if let Some(why) = self.foreseen_refusal(file, target, &relative, there) {
+                let foreseen = self.foreseen_refusal(file, target, &relative, there);
+                let of_another = || self.foresee_there(target, folder, &relative, there);
+                if let Some(why) = foreseen.or_else(of_another) {
                     not_kept(why);
                     return Ok(Need::LeftOut);
                 }
@@ -217,10 +232,44 @@ impl Placement {
         }
         let (target, relative) = self.relative(source, path)?;
         Ok(match self.find(source, target, &relative) {
-            Ok(()) => there,
+            Ok(()) => {
+                if let (true, Some(root)) = (there, &target.folder) {
+                    self.find_there(target, root, &relative, false)?;
+                }
+                there
+            }
             Err(Errno::NOTDIR | Errno::LOOP) if there => true,
             Err(_) => missing,
         })
+    }
+
+    /// Finds what stays as it is, at the path of an entry of the source.
+    ///
+    /// # Errors
+    /// [`TransferError::Refused`] when this copy has placed or found it under another name.
+    pub(super) fn find_there(
+        &self,
+        target: &Target,
+        root: &OwnedFd,
+        relative: &[u8],
+        is_folder: bool,
+    ) -> Result<(), TransferError> {
+        let display = |path: &[u8]| target.display(path);
+        self.folding.find(root, relative, is_folder, display)
+    }
+
+    /// Why what is there cannot be replaced, if this copy has placed or found it under another name.
+    fn foresee_there(
+        &self,
+        target: &Target,
+        root: &OwnedFd,
+        relative: &[u8],
+        there: Result<&Stat, Errno>,
+    ) -> Option<String> {
+        there.ok()?;
+        let display = |path: &[u8]| target.display(path);
+        let foreseen = self.folding.foresee(root, relative, display);
+        foreseen.err().map(|refused| refused.to_string())
     }
 
     /// Looks for a name below a target. Symbolic links are not followed.

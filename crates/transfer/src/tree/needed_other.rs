@@ -45,6 +45,13 @@ impl Placement {
             Err(Errno::NOTDIR | Errno::LOOP) if self.skip.there => true,
             Err(_) => self.skip.missing,
         };
+        let is_folder = file.kind == Offered::Folder;
+        if looked.is_ok()
+            && let Err(refused) = self.find_there(target, folder, &relative, is_folder)
+        {
+            not_kept(refused.to_string());
+            return Ok(Need::LeftOut);
+        }
         let is_there = match &looked {
             Ok(stat) => match first {
                 First::Same(number, need) if number == (stat.st_dev, stat.st_ino) => {

@@ -113,26 +113,31 @@ impl Placement {
             ));
         }
         let (folder, own) = (&destination.folder, destination.name.as_slice());
+        let mut naming = destination.naming();
         if part::is_named(folder, own, &file).map_err(failed)? {
-            return Ok(());
+            return naming.take();
         }
         if self.skip.newer
             && let Ok(there) = rustix::fs::statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)
             && is_newer(&there, name.mtime_ns)
         {
-            return Ok(());
+            return naming.take();
         }
         match link_open(&file, folder, own) {
             Err(Errno::EXIST) => {
-                destination.make_room()?;
+                destination.make_room(&mut naming)?;
                 let beside = link_beside(&file, folder, own).map_err(failed)?;
-                let replaced = destination.replace_by(&beside);
+                let replaced = destination.replace_by(&beside, &mut naming);
                 // Where both are names of one file already, a rename leaves both.
                 let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
                 replaced?;
             }
-            other => other.map_err(failed)?,
+            other => {
+                other.map_err(failed)?;
+                naming.placed();
+            }
         }
+        drop(naming);
         self.note_named(&destination)
     }
 }

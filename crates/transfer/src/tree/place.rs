@@ -19,9 +19,11 @@ use crate::tree::draft::Draft;
 use crate::tree::durable;
 use crate::tree::entered::OpenFolders;
 use crate::tree::folders::{Folder, FolderMode, Folders};
+use crate::tree::folding::{self, Folding};
 use crate::tree::handover::Handover;
 use crate::tree::later::Later;
 use crate::tree::metadata::{Metadata, NotKept};
+use crate::tree::moved::Led;
 use crate::tree::new_modes::is_unfinished;
 use crate::tree::other_names::OtherName;
 use crate::tree::part::{self, PRIVATE, Unusable, part_name};
@@ -39,6 +41,9 @@ pub struct Placement {
     /// The folder in which an offered file was looked for last: the source, the path, and the open folder.
     pub(super) looked_into: Mutex<Option<(u16, Vec<u8>, OwnedFd)>>,
     pub(super) folders: Mutex<Folders>,
+    /// Of file systems that take several names for one.
+    pub(super) folding: Arc<Folding>,
+    pub(super) led: Led,
     /// Locked while a folder with a mark is made.
     pub(super) marking: Mutex<()>,
     pub(super) other_names: Mutex<Spool<OtherName>>,
@@ -76,6 +81,8 @@ impl Placement {
             open: Mutex::default(),
             looked_into: Mutex::default(),
             folders: Mutex::default(),
+            folding: Arc::default(),
+            led: Led::default(),
             marking: Mutex::default(),
             other_names: Mutex::default(),
             room: Arc::default(),
@@ -205,6 +212,8 @@ impl Placement {
             name: name.to_vec(),
             display,
             room: Arc::clone(&self.room),
+            folding: Arc::clone(&self.folding),
+            above: folding::hash(parent),
         })
     }
 
@@ -348,17 +357,22 @@ impl Placement {
             _ => destination.not_made("make link", error),
         };
         let (folder, name) = (&destination.folder, destination.name.as_slice());
+        let mut naming = destination.naming();
         match rustix::fs::symlinkat(link.as_bytes(), folder, name) {
             Err(Errno::EXIST) => {
-                destination.make_room()?;
+                destination.make_room(&mut naming)?;
                 let beside = link_beside(folder, name, link).map_err(failed)?;
-                if let Err(error) = destination.replace_by(&beside) {
+                if let Err(error) = destination.replace_by(&beside, &mut naming) {
                     let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
                     return Err(error);
                 }
             }
-            other => other.map_err(failed)?,
+            other => {
+                other.map_err(failed)?;
+                naming.placed();
+            }
         }
+        drop(naming);
         let display = &destination.display;
         let given = self
             .metadata

@@ -105,7 +105,9 @@ impl Placement {
         let there = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
         let is_there = there.is_ok_and(|stat| is_node(&stat, file_type, number));
         let perms = self.metadata.keep.perms;
+        let mut naming = destination.naming();
         if is_there {
+            naming.take()?;
             let mode = Some(attributes.mode).filter(|_| perms);
             return self
                 .give_special(destination, name, file_type, attributes, mode)
@@ -122,7 +124,11 @@ impl Placement {
         let placed = self
             .give_special(destination, &beside, file_type, attributes, Some(mode))
             .map_err(failed)
-            .and_then(|not_kept| destination.replace_by(&beside).map(|()| not_kept));
+            .and_then(|not_kept| {
+                destination
+                    .replace_by(&beside, &mut naming)
+                    .map(|()| not_kept)
+            });
         if placed.is_err() {
             let _ = rustix::fs::unlinkat(folder, beside.as_slice(), AtFlags::empty());
         }

@@ -41,8 +41,8 @@ pub struct Targets {
     pub fresh: bool,
     /// Whether the destination is a folder into which sources are copied with their names.
     pub into_folder: bool,
-    /// Whether the near end can reach one folder only.
-    pub confined: bool,
+    /// What the near end can reach.
+    pub reach: Reach,
     /// The pipe that takes the data in place of files.
     pub outlet: Option<Arc<Outlet>>,
 }
@@ -58,7 +58,7 @@ impl Targets {
                 each: Vec::new(),
                 fresh: true,
                 into_folder: false,
-                confined: false,
+                reach: Reach::default(),
                 outlet: None,
             }),
             None => Self::resolve(job, destination, reach),
@@ -71,7 +71,7 @@ impl Targets {
             each: Vec::new(),
             fresh: true,
             into_folder: false,
-            confined: false,
+            reach: Reach::default(),
             outlet: Some(Arc::new(outlet)),
         }
     }
@@ -158,7 +158,7 @@ impl Targets {
             // Where nothing new is made, what is not there is a question of its own.
             fresh: fresh && !job.skip.missing,
             into_folder: fixed_name.is_none(),
-            confined: reach.is_confined(),
+            reach: reach.clone(),
             outlet: None,
         })
     }

@@ -1,4 +1,4 @@
-//! File systems that keep no modes, or no times, as those of cameras, and some that networks and clouds mount.
+//! File systems that keep no modes, no times, or not all names, as those of cameras, and some that networks and clouds mount.
 //!
 //! Needs root. Without it the tests are ignored; in CI they fail.
 
@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "other tests need the rest of it")]
 mod ends;
 
+mod one_name;
 #[path = "../../../cc/tests/privilege/mod.rs"]
 mod privilege;
 mod system;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 
 use ends::{Ends, content, job};
 use privilege::tests;
-use system::Told;
+use system::{Lacks, Told};
 
 const MIB: usize = 1 << 20;
 const MODES: &str = "modes are not kept: the file system refuses them, first for ";
@@ -40,7 +41,7 @@ struct World {
 }
 
 impl World {
-    fn new(no_times: bool) -> Self {
+    fn new(lacks: Lacks) -> Self {
         // SAFETY: no memory is shared in a new way; only this thread's view of mounts changes.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
         let private = Command::new("mount")
@@ -50,7 +51,7 @@ impl World {
         let base = tempfile::tempdir().unwrap();
         let mount = base.path().join("mount");
         fs::create_dir(&mount).unwrap();
-        let (mounted, told) = system::mount(&mount, no_times).unwrap();
+        let (mounted, told) = system::mount(&mount, lacks).unwrap();
         let world = Self {
             _mounted: mounted,
             told,
@@ -118,7 +119,7 @@ fn copy(job: &Value, warnings: &[&str], files: usize) {
 }
 
 fn modes_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept() {
-    let world = World::new(false);
+    let world = World::new(Lacks::Nothing);
     for direction in ["push", "pull"] {
         let usual = world.job(direction, &json!({}));
         copy(&usual, &[MODES], FILES);
@@ -135,7 +136,7 @@ fn modes_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept() {
 }
 
 fn times_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept() {
-    let world = World::new(true);
+    let world = World::new(Lacks::Times);
     // Which file has another name is told by size alone where its time is not that of its source.
     let source = world.source();
     fs::hard_link(source.join("big 0"), source.join("sub/other name")).unwrap();
@@ -168,7 +169,7 @@ fn wait_until_let_go(path: &Path) {
 }
 
 fn a_copy_that_was_cut_goes_on_where_no_modes_are_kept() {
-    let world = World::new(false);
+    let world = World::new(Lacks::Nothing);
     let source = world.source();
     fs::remove_dir_all(&source).unwrap();
     fs::create_dir(&source).unwrap();
@@ -200,7 +201,7 @@ fn a_copy_that_was_cut_goes_on_where_no_modes_are_kept() {
 
 /// A flush of such a file system as a whole (`syncfs`) does not reach who keeps the files. It lies below the target.
 fn each_file_and_folder_is_flushed_alone_also_where_files_are_skipped() {
-    let world = World::new(false);
+    let world = World::new(Lacks::Nothing);
     let source = world.base.path().join("from");
     // More than are flushed one by one where a whole file system can be.
     let folders = 70;
@@ -231,6 +232,13 @@ fn main() -> ExitCode {
         times_that_are_refused_cost_one_warning_and_none_where_they_are_not_kept,
         a_copy_that_was_cut_goes_on_where_no_modes_are_kept,
         each_file_and_folder_is_flushed_alone_also_where_files_are_skipped,
+        one_name::a_file_that_would_replace_one_of_this_copy_is_left_out_and_named,
+        one_name::other_kinds_with_such_names_are_left_out_too,
+        one_name::a_folder_that_would_become_one_with_another_is_left_out,
+        one_name::a_file_is_not_skipped_because_of_another_one,
+        one_name::what_was_there_before_under_another_name_is_replaced,
+        one_name::a_removal_takes_nothing_that_was_placed,
+        one_name::a_copy_that_was_cut_goes_on_and_leaves_out_the_same,
     ];
     privilege::run([(privilege::missing_root(), needing)])
 }

@@ -1,5 +1,5 @@
 //! A file system in memory that keeps no modes, as FAT: what is in it shows one mode, and a change of it is refused.
-//! It can refuse times as well.
+//! It can refuse times as well, or take names for one that differ only in case or in the form of `é`.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -25,21 +25,32 @@ const BLOCK_BYTES: u32 = 4096;
 /// What a flush of a file takes, as on a disk.
 const FLUSH: Duration = Duration::from_millis(20);
 
-/// Mounts an empty one on `folder`; it refuses times if `no_times` says so.
-pub fn mount(folder: &Path, no_times: bool) -> io::Result<(BackgroundSession, Told)> {
+/// What it lacks beside modes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lacks {
+    Nothing,
+    Times,
+    /// It takes several names for one. What has one of them keeps it when it is replaced by another.
+    OwnNames,
+    /// The same, and all names are stored in upper case.
+    LowerCase,
+}
+
+/// Mounts an empty one on `folder`.
+pub fn mount(folder: &Path, lacks: Lacks) -> io::Result<(BackgroundSession, Told)> {
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("howdah-without-modes".to_owned())];
-    let root = Node::new(Kind::Folder(BTreeMap::new()));
+    let root = Node::new(Kind::Folder(Names::new(lacks)));
     let nodes = Arc::new(Mutex::new(BTreeMap::from([(ROOT, root)])));
     let system = System {
-        no_times,
+        lacks,
         nodes: Arc::clone(&nodes),
     };
     fuser::spawn_mount(system, folder, &config).map(|session| (session, Told(nodes)))
 }
 
 struct System {
-    no_times: bool,
+    lacks: Lacks,
     nodes: Arc<Mutex<Nodes>>,
 }
 
@@ -51,7 +62,7 @@ impl Told {
     pub fn unflushed(&self) -> Vec<OsString> {
         let nodes = self.0.lock().unwrap();
         let folders = nodes.values().filter_map(|node| match &node.kind {
-            Kind::Folder(names) => Some(names),
+            Kind::Folder(names) => Some(&names.all),
             _ => None,
         });
         let is_unflushed = |number: &u64| {
@@ -83,8 +94,51 @@ struct Node {
 
 enum Kind {
     File(Vec<u8>),
-    Folder(BTreeMap<OsString, u64>),
+    Folder(Names),
     Link(PathBuf),
+}
+
+struct Names {
+    lacks: Lacks,
+    all: BTreeMap<OsString, u64>,
+}
+
+impl Names {
+    fn new(lacks: Lacks) -> Self {
+        let all = BTreeMap::new();
+        Self { lacks, all }
+    }
+
+    /// The name that is there and is one with `name`; else `name`, as it is stored.
+    fn stored(&self, name: &OsStr) -> OsString {
+        let folded = |name: &OsStr| {
+            let lower = name.to_string_lossy().to_lowercase();
+            lower.replace('\u{e9}', "e\u{301}")
+        };
+        match self.lacks {
+            Lacks::Nothing | Lacks::Times => name.to_owned(),
+            Lacks::OwnNames | Lacks::LowerCase => {
+                let same = |there: &&OsString| folded(there) == folded(name);
+                let new = match self.lacks {
+                    Lacks::LowerCase => name.to_ascii_uppercase(),
+                    _ => name.to_owned(),
+                };
+                self.all.keys().find(same).cloned().unwrap_or(new)
+            }
+        }
+    }
+
+    fn get(&self, name: &OsStr) -> Option<u64> {
+        self.all.get(&self.stored(name)).copied()
+    }
+
+    fn insert(&mut self, name: &OsStr, number: u64) -> Option<u64> {
+        self.all.insert(self.stored(name), number)
+    }
+
+    fn remove(&mut self, name: &OsStr) -> Option<u64> {
+        self.all.remove(&self.stored(name))
+    }
 }
 
 impl Node {
@@ -131,7 +185,7 @@ impl Node {
         }
     }
 
-    fn names_in(&mut self) -> Result<&mut BTreeMap<OsString, u64>, Errno> {
+    fn names_in(&mut self) -> Result<&mut Names, Errno> {
         match &mut self.kind {
             Kind::Folder(names) => Ok(names),
             _ => Err(Errno::ENOTDIR),
@@ -154,7 +208,7 @@ fn node(nodes: &mut Nodes, number: INodeNo) -> Result<&mut Node, Errno> {
 
 fn named(nodes: &mut Nodes, folder: INodeNo, name: &OsStr) -> Result<u64, Errno> {
     let names = node(nodes, folder)?.names_in()?;
-    names.get(name).copied().ok_or(Errno::ENOENT)
+    names.get(name).ok_or(Errno::ENOENT)
 }
 
 /// Gives a name in a folder, and takes it from what had it.
@@ -162,7 +216,7 @@ fn give_name(nodes: &mut Nodes, folder: INodeNo, name: &OsStr, number: u64) -> R
     let folder = node(nodes, folder)?;
     folder.mtime = SystemTime::now();
     folder.flushed = false;
-    let before = folder.names_in()?.insert(name.to_owned(), number);
+    let before = folder.names_in()?.insert(name, number);
     before.into_iter().for_each(|before| forget(nodes, before));
     Ok(())
 }
@@ -254,7 +308,8 @@ impl Filesystem for System {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let refuses_time = mtime.is_some() && size.is_none() && self.no_times;
+        let no_times = self.lacks == Lacks::Times;
+        let refuses_time = mtime.is_some() && size.is_none() && no_times;
         if mode.is_some() || user.is_some() || group.is_some() || refuses_time {
             return reply.error(Errno::EPERM);
         }
@@ -266,7 +321,7 @@ impl Filesystem for System {
                 node.flushed = false;
             }
             match mtime {
-                Some(TimeOrNow::SpecificTime(at)) if !self.no_times => node.mtime = at,
+                Some(TimeOrNow::SpecificTime(at)) if !no_times => node.mtime = at,
                 Some(_) => node.mtime = SystemTime::now(),
                 None => {}
             }
@@ -286,7 +341,7 @@ impl Filesystem for System {
     }
 
     fn mkdir(&self, _: &Request, folder: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
-        self.make_and_reply(folder, name, Kind::Folder(BTreeMap::new()), reply);
+        self.make_and_reply(folder, name, Kind::Folder(Names::new(self.lacks)), reply);
     }
 
     fn symlink(
@@ -449,7 +504,7 @@ impl Filesystem for System {
     ) {
         let mut nodes = self.nodes();
         let names = match node(&mut nodes, folder).and_then(Node::names_in) {
-            Ok(names) => names.clone(),
+            Ok(names) => names.all.clone(),
             Err(error) => return reply.error(error),
         };
         let dots = [(".", folder.0), ("..", folder.0)];
