@@ -100,6 +100,13 @@ impl Placement {
         let Some(within) = &target.folder else {
             return Ok(());
         };
+        let (folder, own) = (&destination.folder, destination.name.as_slice());
+        if self.skip.newer
+            && let Ok(there) = rustix::fs::statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)
+            && is_newer(&there, name.mtime_ns)
+        {
+            return Ok(());
+        }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat2(within, first.as_slice(), flags, Mode::empty(), INSIDE)
             .map_err(failed)?;
@@ -112,14 +119,7 @@ impl Placement {
                 },
             ));
         }
-        let (folder, own) = (&destination.folder, destination.name.as_slice());
         if part::is_named(folder, own, &file).map_err(failed)? {
-            return Ok(());
-        }
-        if self.skip.newer
-            && let Ok(there) = rustix::fs::statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)
-            && is_newer(&there, name.mtime_ns)
-        {
             return Ok(());
         }
         match link_open(&file, folder, own) {
