@@ -7,7 +7,6 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -18,6 +17,7 @@ use howdah_tcp::{Error, Patience, SocketPlan, connect_first};
 use crate::connect::near_port::NearPort;
 use crate::connect::other_family::OtherFamily;
 use crate::connect::setup::{NOTSENT_LOWAT_BYTES, TRY_AGAIN_AFTER};
+use crate::tls::TlsStream;
 
 /// The straight way is alone for this long and one and a half round trips.
 const ALONE: Duration = Duration::from_millis(250);
@@ -119,11 +119,11 @@ impl Detour {
 
     /// Whether the far end answers the greeting on this connection. If it does not at its address of the other family,
     /// no stream goes there.
-    pub fn is_answered(&self, socket: impl AsFd) -> bool {
+    pub fn is_answered(&self, stream: &TlsStream) -> bool {
         let Some(other) = &self.other else {
             return true;
         };
-        let answered = other.proves(socket);
+        let answered = other.proves(stream);
         if !answered {
             other.note_wrong();
         }
@@ -316,7 +316,8 @@ pub(crate) fn why(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::tls::{Identity, OPENING_BYTES, SessionKeys};
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     /// A round trip of this host.
@@ -470,21 +471,32 @@ mod tests {
         assert_eq!(detour.other(), None);
     }
 
+    const GREETING: &[u8] = b"hello";
+
+    /// The keys of both ends of a session.
+    fn keys() -> (SessionKeys, SessionKeys) {
+        let [near, far] = [(); 2].map(|()| Identity::generate().unwrap());
+        let agree = |own, peer: &Identity| SessionKeys::agree(own, peer.public_key()).unwrap();
+        (agree(&near, &far), agree(&far, &near))
+    }
+
     #[test]
     fn where_somebody_else_answers_for_the_other_family_the_detour_is_taken() {
-        let (others, other) = listener();
-        let (_detours, at) = listener();
-        let (detour, straight) = (beside(other, Some(at)), closed());
-        let connected = detour.connect(&[straight], &SocketPlan::default(), &GO_ON);
-        let Ok(Found::Other(Some(greeted), _)) = connected else {
-            panic!("{connected:?}");
-        };
-        drop(others);
-        assert!(!detour.is_answered(&greeted));
-        assert_eq!(reached(&detour, &[straight]), Some(at));
-        assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
-        // One that is connected there later has nobody's answer either.
-        assert!(!detour.is_answered(&greeted));
+        for said in [&b""[..], b"220 mail", &[0; 100]] {
+            let (others, other) = listener();
+            let (_detours, at) = listener();
+            let (detour, straight) = (beside(other, Some(at)), closed());
+            let connected = detour.connect(&[straight], &SocketPlan::default(), &GO_ON);
+            let Ok(Found::Other(Some(socket), _)) = connected else {
+                panic!("{connected:?}");
+            };
+            let greeted = keys().0.dial(socket, GREETING).unwrap();
+            let (mut somebody, _) = others.accept().unwrap();
+            somebody.write_all(said).unwrap();
+            assert!(!detour.is_answered(&greeted), "{said:?}");
+            assert_eq!(reached(&detour, &[straight]), Some(at));
+            assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
+        }
     }
 
     #[test]
@@ -495,12 +507,19 @@ mod tests {
         let Ok(Found::Other(Some(late), _)) = connected else {
             panic!("{connected:?}");
         };
+        let (near, far) = keys();
+        let late = near.dial(late, GREETING).unwrap();
+        let detour = &detour;
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| detour.is_answered(&late));
+            let waiting = scope.spawn(move || detour.is_answered(&late));
             thread::sleep(ALONE);
             let answered = TcpStream::connect(other).unwrap();
-            let far = others.incoming().nth(1).unwrap().unwrap();
-            (&far).write_all(&[0]).unwrap();
+            let answered = near.dial(answered, GREETING).unwrap();
+            let [_late, mut there] = [(); 2].map(|()| others.accept().unwrap().0);
+            let mut begun = [0; GREETING.len() + OPENING_BYTES];
+            there.read_exact(&mut begun).unwrap();
+            let checked = far.check(GREETING, begun.last_chunk().unwrap()).unwrap();
+            let _far = checked.go_on(there).unwrap();
             assert!(detour.is_answered(&answered));
             assert!(waiting.join().unwrap());
         });

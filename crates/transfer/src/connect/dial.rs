@@ -250,7 +250,7 @@ fn connect(
         let answered = |detour: &Detour| {
             stream
                 .as_ref()
-                .is_ok_and(|stream| detour.is_answered(stream.socket()))
+                .is_ok_and(|stream| detour.is_answered(stream))
         };
         if detour.is_some_and(|detour| !answered(detour)) {
             // Somebody else has that address where this host is.

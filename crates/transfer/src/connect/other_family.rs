@@ -5,7 +5,6 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -15,10 +14,11 @@ use howdah_tcp::{Bound, Error, Patience, SocketPlan, bind, connect_first};
 use howdah_wire::FarHello;
 use nix::ifaddrs::getifaddrs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, recv};
 
 use crate::connect::setup::{TRY_AGAIN_AFTER, unplanned};
 use crate::end::abort::lock;
+use crate::streams::stream::Stream;
+use crate::tls::TlsStream;
 
 /// The first family is alone for this long (RFC 8305 §5).
 const ALONE: Duration = Duration::from_millis(250);
@@ -247,16 +247,24 @@ impl OtherFamily {
         lock(&self.state).socket.take()
     }
 
-    /// Whether who has been greeted on a connection there is the far end: it answers, and nobody else does. One stream
-    /// shows it for all.
-    pub fn proves(&self, socket: impl AsFd) -> bool {
+    /// Whether who has been greeted on a connection there is the far end: it proves that it has the key. One stream shows
+    /// it for all.
+    pub fn proves(&self, stream: &TlsStream) -> bool {
         if self.proven.load(Ordering::Relaxed) {
             return true;
         }
-        let left = Timespec::try_from(PROVEN_WITHIN + 3 * self.round_trip).unwrap_or_default();
-        let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&left));
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let answered = matches!(recv(&socket, &mut [0_u8], flags), Ok((_, 1..)));
+        let until = Instant::now() + PROVEN_WITHIN + 3 * self.round_trip;
+        let socket = stream.socket();
+        let answered = loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let waits = Timespec::try_from(left).unwrap_or_default();
+            let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&waits));
+            match stream.is_answered() {
+                Some(answered) => break answered,
+                None if left.is_zero() => break false,
+                None => thread::sleep(TRY_AGAIN_AFTER),
+            }
+        };
         // Another stream may have been answered meanwhile.
         self.proven.fetch_or(answered, Ordering::Relaxed) || answered
     }

@@ -27,7 +27,7 @@ const KEY_BYTES: usize = 32;
 /// Bytes that each end draws for each connection.
 pub(super) const NONCE_BYTES: usize = 32;
 const PROOF_BYTES: usize = HEADER_BYTES + TRAILER_BYTES;
-/// The dialler's nonce and an empty record, which follow its greeting.
+/// The dialler's nonce and an empty record, which follow its greeting. The other end's answer is the same.
 pub const OPENING_BYTES: usize = NONCE_BYTES + PROOF_BYTES;
 const SALT: &[u8] = b"howdah data streams";
 
@@ -137,14 +137,16 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Continues with the connection. Sends this end's nonce.
+    /// Continues with the connection. Sends this end's nonce, and the proof that it has the key.
     ///
     /// # Errors
     /// As [`SessionKeys::dial`].
     pub fn go_on(self, socket: TcpStream) -> Result<TlsStream, StreamError> {
         let nonce = drawn()?;
-        let sending = Direction::new(self.context.acceptor(&self.secret, &nonce))?;
-        write_all(&socket, None, &nonce)?;
+        let mut sending = Direction::new(self.context.acceptor(&self.secret, &nonce))?;
+        let mut proof = [0; PROOF_BYTES];
+        sending.key.seal(Content::Application, &mut proof)?;
+        write_all(&socket, None, &[&nonce[..], &proof].concat())?;
         Ok(TlsStream::new(socket, sending, self.receiving))
     }
 }
@@ -158,6 +160,16 @@ pub(super) struct Awaited {
 impl Awaited {
     pub(super) fn with(&self, nonce: &[u8; NONCE_BYTES]) -> Result<Direction, StreamError> {
         Direction::new(self.context.acceptor(&self.secret, nonce))
+    }
+
+    /// Whether this is what an accepting end that has the key says first.
+    pub(super) fn proves(&self, answer: &[u8; OPENING_BYTES]) -> bool {
+        let opened = || {
+            let (nonce, proof) = answer.split_first_chunk::<NONCE_BYTES>()?;
+            let mut proof = <[u8; PROOF_BYTES]>::try_from(proof).ok()?;
+            self.with(nonce).ok()?.key.open(&mut proof).ok()
+        };
+        opened() == Some((Content::Application, 0))
     }
 }
 

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use howdah_wire::Doing;
-use rustix::net::SendFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv};
 
 use crate::end::spent;
 use crate::streams::limiter::{Limiter, write_all};
 use crate::streams::stream::{Stream, StreamError};
 
-use super::keys::{Awaited, Direction, NONCE_BYTES};
+use super::keys::{Awaited, Direction, NONCE_BYTES, OPENING_BYTES};
 use super::record::{
     Content, HEADER_BYTES, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, Refused, SLOT_BYTES, TRAILER_BYTES,
     record_bytes,
@@ -104,6 +105,22 @@ impl TlsStream {
                 filled: 0,
                 finished: false,
             },
+        }
+    }
+
+    /// Whether the other end of a connection that this end has dialled has shown that it has the key; `None` while too little
+    /// has come to tell. What has come stays there.
+    #[must_use]
+    pub fn is_answered(&self) -> Option<bool> {
+        let Receiving::Awaited(awaited) = &self.incoming.receiving else {
+            return Some(true);
+        };
+        let mut answer = [0; OPENING_BYTES];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match recv(&self.socket, &mut answer, flags) {
+            Ok((_, OPENING_BYTES)) => Some(awaited.proves(&answer)),
+            Ok((_, 1..)) | Err(Errno::AGAIN) => None,
+            Ok(_) | Err(_) => Some(false),
         }
     }
 

@@ -122,7 +122,7 @@ fn a_connection_that_is_played_again_gets_records_under_other_keys() {
             .unwrap();
         let mut bytes = Vec::new();
         there.read_to_end(&mut bytes).unwrap();
-        sent.push(bytes.split_off(32));
+        sent.push(bytes.split_off(OPENING_BYTES));
     }
     assert_ne!(sent[0], sent[1]);
 }
