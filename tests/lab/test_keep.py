@@ -213,6 +213,7 @@ def test_names_that_are_newer_stay_and_others_are_as_with_rsync(
         for name in kept.keys() & sizes_and_names(source)[0].keys()
         if (before / name).stat().st_mtime > (source / name).stat().st_mtime
     }
+    assert not left_out & newer
     for name in left_out:
         (own,) = (group for group in sizes_and_names(source)[1] if name in group)
         assert own & newer, "only a file whose first name is newer is not sent"

@@ -472,26 +472,31 @@ mod tests {
         assert_eq!(detour.other(), None);
     }
 
+    /// The keys of both ends of a session.
+    fn keys() -> (SessionKeys, SessionKeys) {
+        let [near, far] = [(); 2].map(|()| Identity::generate().unwrap());
+        let agree = |own, peer: &Identity| SessionKeys::agree(own, peer.public_key()).unwrap();
+        (agree(&near, &far), agree(&far, &near))
+    }
+
     #[test]
     fn where_somebody_else_answers_for_the_other_family_the_detour_is_taken() {
-        let (others, other) = listener();
-        let (_detours, at) = listener();
-        let (detour, straight) = (beside(other, Some(at)), closed());
-        let connected = detour.connect(&[straight], &SocketPlan::default(), &GO_ON);
-        let Ok(Found::Other(Some(greeted), _)) = connected else {
-            panic!("{connected:?}");
-        };
-        // A service that speaks first has no key.
-        let mut service = others.accept().unwrap().0;
-        service.write_all(&[b'2'; 100]).unwrap();
-        let [near, far] = [(); 2].map(|()| Identity::generate().unwrap());
-        let keys = SessionKeys::agree(&near, far.public_key()).unwrap();
-        let mut greeted = keys.dial(greeted, GREETING).unwrap();
-        assert!(!detour.is_answered(&mut greeted));
-        assert_eq!(reached(&detour, &[straight]), Some(at));
-        assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
-        // One that is connected there later has nobody's answer either.
-        assert!(!detour.is_answered(&mut greeted));
+        for said in [&b""[..], b"220 mail", &[0; 100]] {
+            let (others, other) = listener();
+            let (_detours, at) = listener();
+            let (detour, straight) = (beside(other, Some(at)), closed());
+            let connected = detour.connect(&[straight], &SocketPlan::default(), &GO_ON);
+            let Ok(Found::Other(Some(socket), _)) = connected else {
+                panic!("{connected:?}");
+            };
+            let mut greeted = keys().0.dial(socket, GREETING).unwrap();
+            others.accept().unwrap().0.write_all(said).unwrap();
+            assert!(!detour.is_answered(&mut greeted), "{said:?}");
+            assert_eq!(reached(&detour, &[straight]), Some(at));
+            assert!(detour.taken().unwrap().starts_with(&straight.to_string()));
+            // One that is connected there later has nobody's answer either.
+            assert!(!detour.is_answered(&mut greeted), "{said:?}");
+        }
     }
 
     #[test]
@@ -502,9 +507,7 @@ mod tests {
         let Ok(Found::Other(Some(late), _)) = connected else {
             panic!("{connected:?}");
         };
-        let [near, far] = [(); 2].map(|()| Identity::generate().unwrap());
-        let dialler = SessionKeys::agree(&near, far.public_key()).unwrap();
-        let acceptor = SessionKeys::agree(&far, near.public_key()).unwrap();
+        let (dialler, acceptor) = keys();
         let mut late = dialler.dial(late, GREETING).unwrap();
         thread::scope(|scope| {
             let waiting = scope.spawn(|| detour.is_answered(&mut late));

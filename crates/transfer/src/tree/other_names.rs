@@ -100,6 +100,14 @@ impl Placement {
         let Some(within) = &target.folder else {
             return Ok(());
         };
+        let (folder, own) = (&destination.folder, destination.name.as_slice());
+        let mut naming = destination.naming();
+        if self.skip.newer
+            && let Ok(there) = rustix::fs::statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)
+            && is_newer(&there, name.mtime_ns)
+        {
+            return naming.take();
+        }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat2(within, first.as_slice(), flags, Mode::empty(), INSIDE)
             .map_err(failed)?;
@@ -112,15 +120,7 @@ impl Placement {
                 },
             ));
         }
-        let (folder, own) = (&destination.folder, destination.name.as_slice());
-        let mut naming = destination.naming();
         if part::is_named(folder, own, &file).map_err(failed)? {
-            return naming.take();
-        }
-        if self.skip.newer
-            && let Ok(there) = rustix::fs::statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)
-            && is_newer(&there, name.mtime_ns)
-        {
             return naming.take();
         }
         match link_open(&file, folder, own) {

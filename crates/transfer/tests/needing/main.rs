@@ -156,6 +156,7 @@ fn main() -> ExitCode {
         keep::special_files_are_counted_apart_from_links,
         skip::thousands_of_files_are_compared_and_sent_in_few_offers,
         skip::where_nothing_new_is_made_a_new_target_stays_away,
+        skip::names_of_one_file_that_are_all_newer_stay_without_a_complaint,
         sources::a_fifo_that_is_named_is_kept_where_those_in_a_tree_are,
         sources::a_folder_and_a_file_of_the_same_name_do_not_mix_and_a_line_says_so,
         sources::a_source_that_cannot_be_copied_is_left_out_and_named_and_the_others_arrive,

@@ -222,3 +222,24 @@ pub fn times_that_cannot_be_told_from_others_skip_nothing() {
         assert_eq!(outcome["files_skipped"], 1, "{direction}");
     }
 }
+
+pub fn names_of_one_file_that_are_all_newer_stay_without_a_complaint() {
+    for direction in ["push", "pull"] {
+        let base = tempfile::tempdir().unwrap();
+        let (source, target) = (base.path().join("src"), base.path().join("dst"));
+        for (top, text, at_s) in [(&source, "old", USUAL_S), (&target, "newer", USUAL_S + 10)] {
+            fs::create_dir(top).unwrap();
+            file(&top.join("a"), text, at_s);
+            fs::hard_link(top.join("a"), top.join("b")).unwrap();
+        }
+        let mut job = job(direction, &[&source.join(".")], &target);
+        job["keep"] = json!({"hard_links": true});
+        job["skip"] =
+            json!({"missing": false, "there": false, "newer": true, "same": "size-and-time"});
+        let outcome = Ends::run(&job).unwrap();
+        assert_eq!(outcome["left_out"], json!([]), "{direction}");
+        for name in ["a", "b"] {
+            assert_eq!(fs::read(target.join(name)).unwrap(), b"newer");
+        }
+    }
+}
