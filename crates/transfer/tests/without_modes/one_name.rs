@@ -185,21 +185,23 @@ pub fn a_folder_that_would_become_one_with_another_is_left_out() {
         let job = usual(&world, direction);
         let (target, mut deleting) = (target(&world, direction), job.clone());
         deleting["delete"] = json!(true);
-        for (job, may_add) in [(&job, false), (&job, true), (&deleting, false)] {
+        // What an earlier copy has placed stays where the other folder is first now, unless a copy removes it, and a file
+        // of the same size and time is taken for it.
+        for (job, is_first) in [(&job, true), (&job, false), (&deleting, false)] {
             run(job, 1);
-            // Without a removal, what an earlier copy has placed stays where the other folder is first now.
-            if may_add {
-                continue;
-            }
             let names = files(&target);
-            let is_one = names.contains_key("data/b") != names.contains_key("data/sub/c");
-            assert!(is_one, "both are mixed");
             let of = match names.contains_key("data/b") {
                 true => "Data/a",
                 false => "data/a",
             };
-            assert_eq!(names["data/a"], of.as_bytes());
-            assert_eq!(names.len(), if of == "Data/a" { 604 } else { 4 });
+            if is_first {
+                assert_eq!(names["data/a"], of.as_bytes());
+            }
+            if is_first || job == &deleting {
+                let is_one = names.contains_key("data/b") != names.contains_key("data/sub/c");
+                assert!(is_one, "both are mixed");
+                assert_eq!(names.len(), if of == "Data/a" { 604 } else { 4 });
+            }
         }
     }
 }
