@@ -92,7 +92,7 @@ def test_the_doctor_judges_both_families(cp: Copier, wall: Wall, closed: str) ->
     found = doctor(cp, FAR[closed])
     assert found["state"] == "good"
     assert found["found"].endswith(f"; so does {other}")
-    wall(closed, "drop")
+    wall("drop", family=closed, hosts=("far",))
     found = doctor(cp, FAR[closed])
     assert found["state"] == "note"
     assert found["cost"].startswith("each copy first tries what is closed, for 0.3 s; ask the administrator")
