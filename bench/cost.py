@@ -96,7 +96,7 @@ def measure(builds: list[Build], rounds: int) -> list[dict[str, Any]]:
                             time.sleep(SETTLES_S)
                             done = copied(wan, build, source, scratch)
                             about = {"rtt_ms": rtt_ns / 1e6, "kind": kind, "round": number}
-                            runs.append(about | done | {"commit": build.commit})
+                            runs.append(about | done | {"built_from": build.commit})
                             print(
                                 f"{about} {build.name:6} {done['wall_s']:6.2f} s", file=sys.stderr, flush=True
                             )

@@ -34,6 +34,7 @@ DEPENDS: dict[str, Sequence[str]] = {
     "bus": CONTROL,
     "cc": (*LINK, "crates/cc"),
     "control": CONTROL,
+    "cost": COPY,
     "dumbbell": LINK,
     "dynamics": PROFILES,
     "faults": (*COPY, "crates/failing"),
