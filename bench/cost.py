@@ -12,7 +12,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,18 +19,18 @@ from typing import Any, NamedTuple
 from bench import memory
 from bench.peers import work
 from bench.report import Row, Target, publish
+from demo import data
 from demo.compare import differences
 from howdah import lab
 from howdah.lab import Lab
 
+PROGRAM = ".venv/bin/howdah"
 RATE_BPS = 10_000_000_000
 RTTS_NS = (1_000_000, 100_000_000)
 FILE_BYTES = 4 << 30
-TREE_BYTES = 600 << 20
-"""Room for a large standard library, on each side."""
 ROUNDS = 7
 LEAST = {"file": 0.95, "tree": 0.85}
-"""Of the rate before, that of now (the issue's words)."""
+"""The least rate of now, as a part of that before (the issue's words)."""
 SETTLES_S = 3.0
 """The next far end is on its way to being ready, and disturbs the copy after it."""
 
@@ -41,17 +40,20 @@ class Build(NamedTuple):
 
     name: str
     checkout: Path
+    commit: str
+    """The commit that is checked out."""
+
+    @classmethod
+    def of(cls, name: str, checkout: Path) -> "Build":
+        """The build in a checkout."""
+        words = ["git", "-C", str(checkout), "rev-parse", "--short=12", "HEAD"]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+        return cls(name, checkout, done.stdout.strip())
 
     @property
     def program(self) -> Path:
         """Its command."""
-        return self.checkout / ".venv/bin/howdah"
-
-    @property
-    def commit(self) -> str:
-        """The commit that is checked out."""
-        words = ["git", "-C", str(self.checkout), "rev-parse", "--short=12", "HEAD"]
-        return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        return self.checkout / PROGRAM
 
 
 def copied(wan: Lab, build: Build, source: Path, scratch: Path) -> dict[str, Any]:
@@ -79,13 +81,10 @@ def copied(wan: Lab, build: Build, source: Path, scratch: Path) -> dict[str, Any
 def measure(builds: list[Build], rounds: int) -> list[dict[str, Any]]:
     """The copies of each round, and before the first a small one of each build, which makes its login."""
     runs = []
-    with memory.warm(), work.scratch(2 * FILE_BYTES + (1 << 28), 3 * TREE_BYTES) as scratch:
+    with memory.warm(), work.scratch(2 * FILE_BYTES + (1 << 28), 3 * data.LIBRARY_BYTES) as scratch:
         small = work.one_file(scratch / "small", 1 << 20).source
         file = work.one_file(scratch / work.LARGE / "file", FILE_BYTES).source
-        library = Path(sysconfig.get_path("stdlib"))
-        tree = scratch / "tree"
-        others = shutil.ignore_patterns("site-packages", "dist-packages")
-        shutil.copytree(library, tree, symlinks=True, ignore=others)
+        tree = data.copy_library(scratch)
         for rtt_ns in RTTS_NS:
             with lab.started(lab.symmetric(RATE_BPS, rtt_ns), sshd=True) as wan:
                 for build in builds:
@@ -128,10 +127,11 @@ def main() -> int:
     parser.add_argument("--before", type=Path, required=True, help="a checkout, built, to compare with")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="another number keeps no record")
     given = parser.parse_args()
-    builds = [Build("before", given.before.resolve()), Build("now", Path(__file__).parents[1])]
-    for build in builds:
-        if not build.program.exists():
-            parser.error(f"{build.program} is missing; build it: make -C {build.checkout} build")
+    checkouts = {"before": given.before.resolve(), "now": Path(__file__).parents[1]}
+    for checkout in checkouts.values():
+        if not (checkout / PROGRAM).exists():
+            parser.error(f"{checkout / PROGRAM} is missing; build it: make -C {checkout} build")
+    builds = [Build.of(name, checkout) for name, checkout in checkouts.items()]
     runs = measure(builds, given.rounds)
     return 0 if publish("cost", rows_of(runs), runs, keep=given.rounds == ROUNDS) else 1
 

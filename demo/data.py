@@ -16,7 +16,7 @@ from howdah import HowdahError
 from howdah._native import format_bytes
 
 BIG_BYTES = 4 * 2**30
-_LIBRARY_BYTES = 600 * 2**20
+LIBRARY_BYTES = 600 * 2**20
 """Room for a large standard library."""
 _OTHERS_BYTES = 3 * 2**30
 """Left for the emulated link, which holds more than one BDP, and for everything else."""
@@ -40,7 +40,7 @@ def place() -> Iterator[Place]:
     For root that is a file system only this process and its children can see, which the kernel takes
     back whatever ends them. Other folders outlive ``kill -9``. Raises HowdahError when there is no room.
     """
-    needed = 2 * (BIG_BYTES + _LIBRARY_BYTES)
+    needed = 2 * (BIG_BYTES + LIBRARY_BYTES)
     in_memory = _MEMORY.is_dir() and memory.host_bytes("MemAvailable") > needed + _OTHERS_BYTES
     if in_memory and os.geteuid() == 0:
         memory.own_mounts()
@@ -58,16 +58,21 @@ def place() -> Iterator[Place]:
         yield Place(Path(name), "memory" if in_memory else f"{name}, on disk")
 
 
+def copy_library(folder: Path) -> Path:
+    """Copies the Python standard library into ``folder``; returns where it is there."""
+    library = Path(sysconfig.get_path("stdlib"))
+    others = shutil.ignore_patterns("site-packages", "dist-packages")
+    return Path(shutil.copytree(library, folder / library.name, symlinks=True, ignore=others))
+
+
 def make(tree: Path, far: Path) -> int:
     """A copy of the Python standard library, one file that does not compress, a link; returns the files.
 
     Memory for the same once more is touched in ``far``.
     """
-    library = Path(sysconfig.get_path("stdlib"))
-    others = shutil.ignore_patterns("site-packages", "dist-packages")
     numbers = np.random.PCG64(1)
-    with memory.touching(far, BIG_BYTES + _LIBRARY_BYTES):
-        shutil.copytree(library, tree / library.name, symlinks=True, ignore=others)
+    with memory.touching(far, BIG_BYTES + LIBRARY_BYTES):
+        library = copy_library(tree)
         with (tree / "big").open("wb") as stream:
             for _ in range(BIG_BYTES // (8 * _WORDS)):
                 numbers.random_raw(_WORDS).tofile(stream)
